@@ -98,17 +98,18 @@ void WarnOfOrder(const std::vector<std::string>& files, std::vector<Warning>& wa
 // A merge, as a conversion whose options are those that it has.
 ConvertOptions OptionsOf(const MergeOptions& options) {
   ConvertOptions convert;
+  convert.source.key = options.key;
   convert.run = options.run;
   return convert;
 }
 
 Result<std::unique_ptr<OpenedSource>> Open(const std::vector<std::string>& paths,
-                                           const MergeOptions& options,
+                                           const ConvertOptions& conversion,
                                            const MemoryBudget& budget) {
   std::vector<LoneFile> files;
   files.reserve(paths.size());
   for (const std::string& path : paths) files.push_back({path, path});
-  return OpenEachFile(files, LimitsOf(OptionsOf(options), budget), options.key);
+  return OpenEachFile(files, LimitsOf(conversion, budget), conversion.source.key);
 }
 
 // Opens all files, which have to be of one container. All count at the same time, so that their
@@ -214,7 +215,8 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListFiles(options));
     if (!options.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(paths));
     OpenedConversion opened;
-    RESHARD_ASSIGN_OR_RETURN(opened.source, Open(paths, options, first));
+    const ConvertOptions conversion = OptionsOf(options);
+    RESHARD_ASSIGN_OR_RETURN(opened.source, Open(paths, conversion, first));
     OpenedSource& source = *opened.source;
     RESHARD_ASSIGN_OR_RETURN(const std::vector<TableHandle> tables, ReadTables(source));
     RESHARD_RETURN_IF_ERROR(CheckPlaces(options, source, tables));
@@ -222,7 +224,6 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
                              MakeTarget(options, source, tables));
     const std::vector<EqualContents>& equal = target->equal();
     opened.made.lone = std::move(target);
-    const ConvertOptions conversion = OptionsOf(options);
     RESHARD_ASSIGN_OR_RETURN(opened.plan,
                              PlanConversion(source, opened.target(), conversion, first));
     MergeReport report;

@@ -18,7 +18,6 @@
 #include "src/convert/opened_conversion.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
-#include "src/convert/plan_cache.h"
 #include "src/convert/reader_check.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/strategy_check.h"
@@ -360,10 +359,7 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& given) {
                                 work.work());
     for (const TargetFileSummary& file : opened.work().targets) {
       if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
-      PlanHandle plan = opened.plan.kept->Take(file.rank);
-      if (plan == nullptr) {
-        RESHARD_ASSIGN_OR_RETURN(plan, PlanAgain(opened.target(), file));
-      }
+      RESHARD_ASSIGN_OR_RETURN(PlanHandle plan, opened.TakePlan(file));
       RESHARD_RETURN_IF_ERROR(comparison.Add(std::move(plan)));
     }
     RESHARD_RETURN_IF_ERROR(comparison.Finish());

@@ -11,7 +11,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/convert/joined_sources.h"
+#include "src/convert/plan_cache.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/stated_places.h"
 #include "src/convert/strategy_check.h"
@@ -67,6 +67,11 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
 }
 
 }  // namespace
+
+Result<PlanHandle> OpenedConversion::TakePlan(const TargetFileSummary& file) const {
+  if (PlanHandle known = plan.kept->Take(file.rank)) return known;
+  return PlanAgain(target(), file);
+}
 
 void ReportPlanning(const RunOptions& run) {
   if (!run.progress) return;

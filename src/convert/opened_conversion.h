@@ -24,6 +24,9 @@ struct OpenedConversion {
 
   const Target& target() const { return made.files(); }
   const WorkList& work() const { return plan.work; }
+  // Returns the plan of one of the files, which is kept no longer; made again if it was not.
+  // Errors: those of PlanAgain. Any thread.
+  Result<PlanHandle> TakePlan(const TargetFileSummary& file) const;
 };
 
 // One that is carried out.

@@ -48,7 +48,7 @@ class v0_1::TargetView::Impl {
     RESHARD_RETURN_IF_ERROR(CheckRange(file, range));
     RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
     RESHARD_RETURN_IF_ERROR(Fill(*plan, range, out));
-    if (!plan->crc || !Overlap(RangeOfCrc(*plan), range)) return {};
+    if (!plan->crc || Overlap(RangeOfCrc(*plan), range).length == 0) return {};
     // Whoever asks for the number first finds it, and others wait for it.
     StatedCrcOfFile& stated = crcs_[file];
     const std::lock_guard lock(stated.mutex);
@@ -56,12 +56,10 @@ class v0_1::TargetView::Impl {
       RESHARD_ASSIGN_OR_RETURN(stated.text, FindCrc(*plan));
     }
     const CrcText& text = *stated.text;
-    const ByteRange place{text.offset, text.bytes.size()};
-    if (!Overlap(place, range)) return {};
-    const uint64_t begin = std::max(place.offset, range.offset);
-    const uint64_t end = std::min(place.end(), range.end());
-    std::memcpy(out.data() + (begin - range.offset), text.bytes.data() + (begin - place.offset),
-                end - begin);
+    const ByteRange both = Overlap({text.offset, text.bytes.size()}, range);
+    if (both.length == 0) return {};
+    std::memcpy(out.data() + (both.offset - range.offset),
+                text.bytes.data() + (both.offset - text.offset), both.length);
     return {};
   }
 
@@ -77,8 +75,6 @@ class v0_1::TargetView::Impl {
     std::mutex mutex;
     std::optional<CrcText> text;  // once it was asked for; guarded by mutex
   };
-
-  static bool Overlap(ByteRange a, ByteRange b) { return a.offset < b.end() && b.offset < a.end(); }
 
   // Where in a file its CRC may stand.
   static ByteRange RangeOfCrc(const TargetPlan& plan) {

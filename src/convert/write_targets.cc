@@ -131,9 +131,7 @@ Result<Written> WriteTargets(const Conversion& conversion, const std::vector<Tar
     targets[share.part.file] = share.target;
   }
   work.plan = [&](size_t file) -> Result<PlanHandle> {
-    const TargetFileSummary& expected = list.targets[targets[file]];
-    if (auto known = opened.plan.kept->Take(expected.rank)) return known;
-    return PlanAgain(opened.target(), expected);
+    return opened.TakePlan(list.targets[targets[file]]);
   };
   work.digests = options.checks.checksum;
   if (const auto& encrypted = options.target.encryption) {
