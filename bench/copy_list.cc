@@ -47,7 +47,7 @@ Status PrintCopy(const BlockCopy& copy, uint32_t source) {
 Status PrintCopies(const SourceSpec& spec, const TargetSpec& target_spec) {
   RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, {.target = target_spec}));
   std::map<FileId, uint32_t> numbers;
-  for (const OpenedSource::File& file : source->chosen()) {
+  for (const ChosenFile& file : source->chosen()) {
     numbers.emplace(file.id, static_cast<uint32_t>(numbers.size()));
     fmt::print("source {}\n", source->path(file));
   }

@@ -133,8 +133,11 @@ struct TableOfFile;  // format/container/file_table.h
 // The folder of a container defines the one object that describes it, so containers are compared by
 // their addresses. All functions may be called by any thread.
 struct Container {
-  std::string_view name;       // "ckpt"
-  std::string_view extension;  // ".ckpt"
+  std::string_view name;  // "ckpt"
+  // What a file is, where another one was expected: "a MindSpore checkpoint (weights)".
+  std::string_view kind;
+  std::string_view extension;                          // of files that are written: ".ckpt"
+  std::span<const std::string_view> other_extensions;  // of files that are read as well
 
   // Whether one header, in an order of its own, stands before all contents; else each content has
   // its own in front of it.
@@ -166,7 +169,7 @@ struct Container {
   // and `take_literal` for what is no array's. All sizes are known before a byte of content is
   // read. An array may be asked for more than once, and in another order than that of their
   // numbers, as where one header stands before all contents. Errors: kUnsupported for what the
-  // container cannot hold; those of what is called.
+  // container cannot hold; those of what is called. Null: files of the container are only read.
   Status (*encode)(const FileMetadata& metadata, size_t arrays, const ArrayHeaderAt& header_at,
                    const TakeLiteral& take_literal, const TakeFrames& take);
 };

@@ -29,6 +29,15 @@ const Container* FirstLike(std::span<const std::byte> head, Likeness least) {
   return found == kContainers.end() ? nullptr : *found;
 }
 
+// Returns the extension of the container that `file_name` has, if it has one; else nothing.
+std::string_view ExtensionIn(const Container& container, std::string_view file_name) {
+  if (file_name.ends_with(container.extension)) return container.extension;
+  for (const std::string_view other : container.other_extensions) {
+    if (file_name.ends_with(other)) return other;
+  }
+  return {};
+}
+
 bool IsJson(std::span<const std::byte> head) {
   if (head.size() < 2 || head[0] != std::byte{'{'}) return false;
   return std::string_view("\"} \t\r\n").find(std::to_integer<char>(head[1])) !=
@@ -49,15 +58,19 @@ Result<std::vector<std::byte>> ReadHead(const FileBytes& bytes, uint64_t most) {
 }  // namespace
 
 const Container* ContainerNamed(std::string_view file_name) {
-  const auto found =
-      std::find_if(kContainers.begin(), kContainers.end(),
-                   [file_name](const Container* c) { return file_name.ends_with(c->extension); });
+  const auto found = std::find_if(kContainers.begin(), kContainers.end(), [&](const Container* c) {
+    return !ExtensionIn(*c, file_name).empty();
+  });
   return found == kContainers.end() ? nullptr : *found;
 }
 
 std::string_view CheckpointExtension(std::string_view file_name) {
   const Container* const container = ContainerNamed(file_name);
-  return container == nullptr ? std::string_view() : container->extension;
+  return container == nullptr ? std::string_view() : ExtensionIn(*container, file_name);
+}
+
+const Container* ContainerCertainlyOf(std::span<const std::byte> head) {
+  return FirstLike(head, Likeness::kCertain);
 }
 
 Result<const Container*> ContainerOf(std::span<const std::byte> head, uint64_t file_size) {
@@ -68,7 +81,7 @@ Result<const Container*> ContainerOf(std::span<const std::byte> head, uint64_t f
     return UnsupportedError(fmt::format("the checkpoint is encrypted ({}); give its key (`key`)",
                                         EncryptionModeName(*mode)));
   }
-  if (const Container* const certain = FirstLike(head, Likeness::kCertain)) return certain;
+  if (const Container* const certain = ContainerCertainlyOf(head)) return certain;
   const std::string_view other =
       KindOfOtherFile({reinterpret_cast<const char*>(head.data()), head.size()});
   if (other.empty() && IsJson(head)) {
@@ -80,6 +93,10 @@ Result<const Container*> ContainerOf(std::span<const std::byte> head, uint64_t f
         fmt::format("expected a MindSpore checkpoint (.ckpt), found {}", other));
   }
   return FirstLike(head, Likeness::kPossible);
+}
+
+const Container& WrittenAs(const Container& container) {
+  return container.encode == nullptr ? kSafetensorsContainer : container;
 }
 
 Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory,

@@ -20,12 +20,16 @@
 
 namespace reshard {
 
-// Returns the container whose extension `file_name` has, or null.
+// Returns the container one of whose extensions `file_name` has, or null.
 const Container* ContainerNamed(std::string_view file_name);
 
 // Returns the extension of a checkpoint, ".ckpt" or ".safetensors", if `file_name` has one; else
 // nothing.
 std::string_view CheckpointExtension(std::string_view file_name);
+
+// Returns the container of a file that begins with `head`, kSignatureBytes bytes or more, where
+// they leave no doubt; else null.
+const Container* ContainerCertainlyOf(std::span<const std::byte> head);
 
 // Returns the container of a file of `file_size` bytes that begins with `head`: its first
 // kSignatureBytes bytes or more, or all of a smaller one. A checkpoint of MindSpore has no
@@ -33,6 +37,10 @@ std::string_view CheckpointExtension(std::string_view file_name);
 // Errors: kUnsupported for an encrypted checkpoint (naming the mode) and for files of other kinds,
 // kCorrupt for JSON text and an empty file.
 Result<const Container*> ContainerOf(std::span<const std::byte> head, uint64_t file_size);
+
+// Returns the container in which files of `container` are written again: itself, or where its files
+// are only read, safetensors.
+const Container& WrittenAs(const Container& container);
 
 // Finds the container by the first bytes, and reads the table: Container::read_table. The bytes
 // need not be those of a file.

@@ -44,7 +44,9 @@ Result<CrcText> TextOfCrc(std::span<const std::byte> /*head*/, uint64_t file_siz
 
 constinit const Container kMindSporeContainer = {
     .name = "ckpt",
+    .kind = "a MindSpore checkpoint (weights)",
     .extension = ".ckpt",
+    .other_extensions = {},
     .has_one_header = false,
     .has_metadata = false,
     .may_be_encrypted = true,

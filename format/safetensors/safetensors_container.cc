@@ -53,7 +53,9 @@ Result<CrcText> TextOfCrc(std::span<const std::byte> head, uint64_t /*file_size*
 
 constinit const Container kSafetensorsContainer = {
     .name = "safetensors",
+    .kind = "a safetensors file (weights)",
     .extension = ".safetensors",
+    .other_extensions = {},
     .has_one_header = true,
     .has_metadata = true,
     .may_be_encrypted = false,

@@ -20,7 +20,6 @@
 #include "src/convert/conversion_plan.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/strategy_check.h"
-#include "src/full/full_folder.h"
 #include "src/io/byte_source.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
@@ -49,14 +48,6 @@ Result<bool> IsEncrypted(SourceFiles& files, FileId id) {
   return reader.decryption() != Decryption::kNone;
 }
 
-// Whether `path` is a folder of whole tensors.
-Result<bool> IsFullFolder(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
-  if (kind != PathKind::kDirectory) return false;
-  RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> found, FindFullFolder(path));
-  return found.has_value();
-}
-
 // Whether the file at `path`, one of those listed, has no byte, and another one has some.
 bool IsOfRankWithoutParameters(const RankFiles& listed, const std::string& path) {
   const auto has_bytes = [](const std::string& of) {
@@ -71,7 +62,7 @@ bool IsOfRankWithoutParameters(const RankFiles& listed, const std::string& path)
 std::vector<RankFileSummary> ListFiles(const OpenedSource& source) {
   std::vector<RankFileSummary> files;
   files.reserve(source.chosen().size());
-  for (const OpenedSource::File& file : source.chosen()) {
+  for (const ChosenFile& file : source.chosen()) {
     files.push_back({file.rank, source.path(file)});
   }
   return files;
@@ -201,7 +192,7 @@ Result<Checkpoint> Checkpoint::Open(const RankFiles& listed, size_t place,
   }
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
     OpenedSource& folder = *listed.indexed->source;
-    const OpenedSource::File& file = folder.chosen()[place];
+    const ChosenFile& file = folder.chosen()[place];
     const std::string& path = folder.path(file);
     Result<TableHandle> found = folder.tables().Get(file.id);
     if (found.status().code() == StatusCode::kNotFound && folder.index()) {
@@ -465,7 +456,7 @@ Result<std::vector<LocatedPart>> ShardedCheckpoint::Locate(std::string_view name
 
 Result<MappedFile> ShardedCheckpoint::Map(int64_t rank, MapKind kind) const {
   return CatchOutOfMemory([&]() -> Result<MappedFile> {
-    const std::vector<OpenedSource::File>& chosen = state_->source->chosen();
+    const std::vector<ChosenFile>& chosen = state_->source->chosen();
     const auto file = std::find_if(chosen.begin(), chosen.end(),
                                    [rank](const auto& entry) { return entry.rank == rank; });
     if (file == chosen.end())
@@ -526,11 +517,11 @@ bool ShardedCheckpoint::HasThreads() const { return state_->source->files().HasR
 Result<RankFiles> v0_1::ListRankFiles(const std::string& folder, const std::string& suffix) {
   return CatchOutOfMemory([&]() -> Result<RankFiles> {
     RankFiles files;
-    if (!IsRankPattern(folder) && suffix.empty()) {
-      RESHARD_ASSIGN_OR_RETURN(const bool is_folder, IsFullFolder(folder));
-      if (is_folder) {
-        RESHARD_ASSIGN_OR_RETURN(auto source,
-                                 OpenSource({.path = folder}, {.opens_any_file = true}));
+    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(folder));
+    if (kind == PathKind::kDirectory && suffix.empty()) {
+      RESHARD_ASSIGN_OR_RETURN(auto source,
+                               OpenOfFamily({.path = folder}, {.opens_any_file = true}));
+      if (source != nullptr) {
         files.files = ListFiles(*source);
         files.warnings = source->warnings();
         files.indexed = std::make_shared<RankFiles::Indexed>();

@@ -235,7 +235,7 @@ SideSums SourceSums(const OpenedSource& source) {
       source.tensors().ranks().is_folder
           ? SideSums(0, 1, static_cast<int64_t>(source.chosen().size()))
           : SideSums(rule.SourceRank(0, 0), rule.source_stages(), rule.source_devices());
-  for (const OpenedSource::File& file : source.chosen()) {
+  for (const ChosenFile& file : source.chosen()) {
     sums.AddFile(file.rank, file.identity.size);
   }
   return sums;
@@ -258,7 +258,7 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   const OpenedSource& source = *opened.source;
   const bool is_folder = opened.made.folder != nullptr;
   std::map<FileId, int64_t> ranks;
-  for (const OpenedSource::File& file : source.chosen()) ranks.emplace(file.id, file.rank);
+  for (const ChosenFile& file : source.chosen()) ranks.emplace(file.id, file.rank);
   LayoutSums sums(SourceSums(source), TargetSums(source.rule(), opened.made), std::move(ranks));
 
   LayoutReport report;

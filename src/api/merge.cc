@@ -117,7 +117,7 @@ Result<std::unique_ptr<OpenedSource>> Open(const std::vector<std::string>& paths
 Result<std::vector<TableHandle>> ReadTables(OpenedSource& source) {
   std::vector<TableHandle> tables;
   tables.reserve(source.chosen().size());
-  for (const OpenedSource::File& file : source.chosen()) {
+  for (const ChosenFile& file : source.chosen()) {
     RESHARD_ASSIGN_OR_RETURN(TableHandle table, source.tables().Get(file.id));
     tables.push_back(std::move(table));
     const Container& first = tables.front()->table().container();
@@ -240,7 +240,7 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     report.bytes_written = file.size;
     report.bytes_compared = BytesToCompare(equal);
     std::set<int64_t> numbers;
-    for (const OpenedSource::File& chosen : source.chosen()) numbers.insert(chosen.rank);
+    for (const ChosenFile& chosen : source.chosen()) numbers.insert(chosen.rank);
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles checked, FindCrcFiles(source, numbers));
     const CountedWork work(
         options.run, {.total_bytes = checked.bytes + report.bytes_compared + report.bytes_written,

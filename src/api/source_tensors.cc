@@ -29,7 +29,7 @@ Result<std::set<int64_t>> RanksOfOneReplica(const SourceTensors& opened) {
     for (const BlockCopy& copy : copies) files.insert(copy.source);
   }
   std::set<int64_t> ranks;
-  for (const OpenedSource::File& file : opened.source->chosen()) {
+  for (const ChosenFile& file : opened.source->chosen()) {
     if (files.contains(file.id)) ranks.insert(file.rank);
   }
   return ranks;
@@ -51,7 +51,7 @@ Result<Reading> FindReading(const SourceTensors& opened) {
   const bool one_replica = opened.contents == nullptr;
   Reading reading;
   std::set<int64_t> ranks;
-  for (const OpenedSource::File& file : opened.source->chosen()) {
+  for (const ChosenFile& file : opened.source->chosen()) {
     ranks.insert(file.rank);
     if (!one_replica) reading.bytes += file.identity.size;
   }

@@ -55,7 +55,7 @@ void AddPatterns(std::string_view kind, const std::vector<std::string>& patterns
 Status CheckOutsideOfPattern(const OpenedSource& source, const std::string& pattern,
                              const std::string& target) {
   if (source.each_alone() || !IsRankPattern(pattern)) return {};
-  for (const OpenedSource::File& file : source.chosen()) {
+  for (const ChosenFile& file : source.chosen()) {
     if (file.relative_path.find('/') == std::string::npos) continue;
     const std::filesystem::path path = source.path(file);
     RESHARD_RETURN_IF_ERROR(CheckOutside(target, path.parent_path().string()));
@@ -84,8 +84,8 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
   const auto key = [](const FileIdentity& identity) {
     return std::pair(identity.device, identity.inode);
   };
-  std::map<std::pair<uint64_t, uint64_t>, const OpenedSource::File*> folders;
-  for (const OpenedSource::File& file : source.chosen()) {
+  std::map<std::pair<uint64_t, uint64_t>, const ChosenFile*> folders;
+  for (const ChosenFile& file : source.chosen()) {
     const std::filesystem::path path = source.path(file);
     const auto folder = IdentityOf(path.has_parent_path() ? path.parent_path().string() : ".");
     if (folder.ok() && !source.each_alone()) folders.emplace(key(*folder), &file);
@@ -202,8 +202,8 @@ std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target
 }
 
 // The chosen files, and the index that names them where one does.
-std::vector<OpenedSource::File> FilesOf(const OpenedSource& source) {
-  std::vector<OpenedSource::File> files = source.chosen();
+std::vector<ChosenFile> FilesOf(const OpenedSource& source) {
+  std::vector<ChosenFile> files = source.chosen();
   if (source.index()) files.push_back(*source.index());
   return files;
 }
@@ -312,7 +312,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   if (source_strategy != nullptr) spec.source_strategy = StrategyDigest(*source_strategy);
   if (target_strategy != nullptr) spec.target_strategy = StrategyDigest(*target_strategy);
   const std::set<int64_t> read = RanksRead(work);
-  for (const OpenedSource::File& file : source.chosen()) {
+  for (const ChosenFile& file : source.chosen()) {
     if (read.contains(file.rank)) spec.sources.push_back({file.relative_path, file.identity.size});
   }
   spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "format/container_table/container_table.h"
 #include "format/mindspore_checkpoint/mindspore_container.h"
 #include "format/safetensors/safetensors_container.h"
 #include "reshard/parameters.h"
@@ -108,7 +109,7 @@ class TargetPlanning {
         work_(plan.work),
         kept_(*plan.kept),
         askers_(source.Askers(budget.lanes)) {
-    for (const OpenedSource::File& file : source.chosen()) chosen_.emplace(file.id, &file);
+    for (const ChosenFile& file : source.chosen()) chosen_.emplace(file.id, &file);
   }
 
   // Plans `ranks`, ascending. Whatever number of plans the budget lets be made at a time, what
@@ -223,7 +224,7 @@ class TargetPlanning {
 
   void Add(PlanSums sums) {
     for (const FileId id : sums.sources) {
-      const OpenedSource::File* file = chosen_.at(id);
+      const ChosenFile* file = chosen_.at(id);
       used_.emplace(file->rank, file);
       sums.target.source_ranks.push_back(file->rank);
     }
@@ -254,8 +255,8 @@ class TargetPlanning {
   WorkList& work_;
   PlanCache& kept_;
   const size_t askers_;
-  std::map<FileId, const OpenedSource::File*> chosen_;
-  std::map<int64_t, const OpenedSource::File*> used_;  // by rank
+  std::map<FileId, const ChosenFile*> chosen_;
+  std::map<int64_t, const ChosenFile*> used_;  // by rank
 };
 
 constexpr size_t kLargest = 5;
@@ -337,7 +338,7 @@ const Container& ContainerOf(TargetFormat format) {
 }
 
 const Container& TargetContainer(const OpenedSource& source, const TargetSpec& target) {
-  return target.format ? ContainerOf(*target.format) : source.container();
+  return target.format ? ContainerOf(*target.format) : WrittenAs(source.container());
 }
 
 uint64_t MostFileBytes(const TargetSpec& target) {
@@ -416,7 +417,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   told.largest.resize(std::min(told.largest.size(), kLargest));
   told.warnings = source.warnings();
   told.notes = source.notes();
-  told.source_is_whole = source.is_whole_folder();
+  told.source_is_whole = source.is_whole();
   told.step = StepText(source.step());
   for (Warning& warning : choice.warnings) told.warnings.push_back(std::move(warning));
   if (!checks.reference.empty()) {

@@ -18,23 +18,19 @@
 #include <vector>
 
 #include "format/container/container.h"
-#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
 #include "src/base/quote.h"
-#include "src/full/folder_tables.h"
-#include "src/full/full_folder.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/grid_placement.h"
 #include "src/mindspore/rank_folder.h"
-#include "src/os/paths.h"
 #include "src/plan/parameter_choice.h"
+#include "src/source/found_source.h"
 #include "src/source/indexed_file.h"
-#include "src/source/placement.h"
 #include "src/source/source.h"
 #include "src/source/table_cache.h"
 
@@ -46,7 +42,7 @@ struct SourceUse {
   std::vector<int64_t> target_ranks = {};  // that are wanted; none: all
   // Of a folder of whole tensors, files and tensors that are left out may be missing.
   ParameterChoice choice = {};
-  // What is wrong with a file of a folder of whole tensors is said when that is opened.
+  // What is wrong with a file of whole tensors is said by who opens it.
   bool opens_any_file = false;
 };
 
@@ -71,6 +67,11 @@ class OpenedSource;
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use = {},
                                                  const SourceLimits& limits = {});
 
+// As OpenSource, of a source that says itself where its tensors lie, such as a folder of whole
+// tensors; null where `spec` names none.
+Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const SourceUse& use,
+                                                   const SourceLimits& limits = {});
+
 // Opens `files` by themselves: no strategies, and a file's rank is its place here. Errors: those of
 // IdentityOf.
 Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
@@ -82,20 +83,12 @@ class OpenedSource {
   OpenedSource(const OpenedSource&) = delete;
   OpenedSource& operator=(const OpenedSource&) = delete;
 
-  // One file that was chosen, of a rank that the rule knows.
-  struct File {
-    int64_t rank = 0;
-    std::string relative_path;  // to the source folder
-    FileId id = 0;
-    FileIdentity identity;  // as it was when it was chosen
-  };
-
   SourceFiles& files() { return files_; }
   const SourceFiles& files() const { return files_; }
-  const std::string& path(const File& file) const { return files_.path(file.id); }
+  const std::string& path(const ChosenFile& file) const { return files_.path(file.id); }
   // How the files are written down, by the names of the chosen ones, which all have one extension;
   // where they have none, by the content of the first one that has a byte.
-  const Container& container() const { return *container_; }
+  const Container& container() const { return *found_.container; }
   TableCache& tables() { return tables_; }
   const TableCache& tables() const { return tables_; }
   const ConversionRule& rule() const { return *rule_; }
@@ -104,7 +97,7 @@ class OpenedSource {
   // Where strategies put the shards; null where there is no source strategy.
   const GridPlacement* grid() const { return grid_; }
   const Source& tensors() const { return *tensors_; }
-  const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
+  const std::vector<ChosenFile>& chosen() const { return found_.files; }  // ascending by rank
   // Returns how many threads are to index the chosen files: `workers`, or more where they lie on a
   // server (open_files.h).
   size_t Askers(size_t workers) const;
@@ -114,21 +107,17 @@ class OpenedSource {
   bool states_redundancy() const { return states_redundancy_; }
   // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
   std::map<FileId, std::string> SavedOffsetsOfFiles() const;
-  bool is_whole_folder() const { return folder_ != nullptr; }
-  // The index of a folder of whole tensors, where there is one; its rank means nothing.
-  const std::optional<File>& index() const { return index_; }
-  // The files that the index of a folder of whole tensors names.
-  std::span<const std::string> IndexedNames() const {
-    if (!folder_) return {};
-    return folder_->weights().files;
-  }
+  // As FoundSource has them.
+  bool is_whole() const { return found_.is_whole; }
+  const std::optional<ChosenFile>& index() const { return found_.index; }
+  std::span<const std::string> indexed() const { return found_.indexed; }
   // Whether `name` is in no index, but in the file beside those that one names.
   bool IsBeside(std::string_view name) const {
-    return folder_ && folder_->rest() && folder_->weights().Find(name) == nullptr;
+    return found_.rest && found_.placement->HomeOf(name) == found_.rest;
   }
   // The training step of all chosen files, where their names tell it.
   const std::optional<TrainingStep>& step() const { return step_; }
-  const std::vector<Warning>& warnings() const { return warnings_; }
+  const std::vector<Warning>& warnings() const { return found_.warnings; }
   // Of the strategies: what calls for nothing to be done.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -136,56 +125,50 @@ class OpenedSource {
   friend Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
                                                           const SourceUse& use,
                                                           const SourceLimits& limits);
+  friend Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec,
+                                                            const SourceUse& use,
+                                                            const SourceLimits& limits);
   friend Result<std::unique_ptr<OpenedSource>> OpenEachFile(
       const std::vector<LoneFile>& files, const SourceLimits& limits,
       std::shared_ptr<const EncryptionKey> key);
   OpenedSource(const SourceLimits& limits, std::shared_ptr<const EncryptionKey> key);
-  Status ChooseFiles(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
-                     const RankFolder& folder);
+  // Returns whether there is a source; rank files are one only if `may_be_ranks`.
+  Result<bool> Open(const SourceSpec& spec, const SourceUse& use, bool may_be_ranks);
+  // Returns whether a family knows the path; then its files are found.
+  Result<bool> FindAmongFamilies(const SourceSpec& spec, const SourceUse& use);
+  // Finds the files, and makes the rule.
+  Status FindByRank(const SourceSpec& spec, const SourceUse& use, HolderGroups groups);
+  Status MakeRule(HolderGroups groups, bool may_be_alone);
   // Says which container the chosen files are.
   const Container& ContainerOfContent();
-  // Chooses the files of a folder of whole tensors, or one such file.
-  Status ChooseFolder(const SourceSpec& spec, const SourceUse& use, const FullFolder& folder);
-  // Says which checkpoints of the folder are left out; `taken` is the index, or the one file.
-  void WarnOfOthers(const std::string& taken, const FullFolder& folder,
-                    const std::function<bool(const std::string&)>& is_read);
-  // Adds the files that the index of a folder names, and that have a tensor that counts.
-  Status AddIndexedFiles(const std::string& folder, const SourceUse& use, const WeightMap& weights);
-  // Adds file `number` of the folder. Errors: those of IdentityOf.
-  Status AddFolderFile(const std::string& path, const std::string& name, int64_t number);
   // Says which files are not encrypted if a key was given.
   void WarnOfUnusedKey();
   // Takes files without a byte for those of ranks without parameters, if others have some; `name`
   // is that of the source.
   void TakeEmptyFiles(const std::string& name);
-  // Looks into each file of the folder and says what does not fit.
-  Status CheckFolder(bool opens_any_file);
+  // Looks into each file and says what does not fit.
+  Status LookIntoAll(bool opens_any_file);
   Status TakeNames(const std::map<std::string, std::string>& name_map);
+  Result<IndexedFile> ReadTable(FileId file, const std::shared_ptr<const FileTable>& like);
   Result<IndexedFile> MakeTable(FileId file, const std::shared_ptr<const FileTable>& like);
 
   SourceFiles files_;
   const MemoryCheck memory_;
   // From names in the source.
   std::map<std::string, std::string> new_names_;
-  std::unique_ptr<FolderTables> folder_;  // null but for a folder of whole tensors
-  std::map<FileId, int64_t> folder_numbers_;
   TableCache tables_;
   std::optional<CheckedStrategy> source_strategy_;
   std::optional<CheckedStrategy> target_strategy_;
-  const Container* container_ = &kMindSporeContainer;
   std::optional<ConversionRule> rule_;
-  std::unique_ptr<const Placement> placement_;
+  FoundSource found_;  // refers to rule_
   const GridPlacement* grid_ = nullptr;
   std::optional<Source> tensors_;
-  std::vector<File> chosen_;
   bool each_alone_ = false;
   bool has_empty_files_ = false;  // of ranks without parameters
   std::atomic<bool> states_redundancy_ = false;
   mutable std::mutex mutex_;
   std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
-  std::optional<File> index_;
   std::optional<TrainingStep> step_;
-  std::vector<Warning> warnings_;
   std::vector<std::string> notes_;
 };
 

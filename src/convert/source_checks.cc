@@ -89,7 +89,7 @@ Status NotExpected(const SourceTotals& totals, const RoundedCount& expected) {
 
 Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ranks) {
   CrcFiles found;
-  for (const OpenedSource::File& file : source.chosen()) {
+  for (const ChosenFile& file : source.chosen()) {
     if (!ranks.contains(file.rank) || source.tensors().IsKnownWithoutCrc(file.rank)) continue;
     RESHARD_ASSIGN_OR_RETURN(const auto covered, CoveredByCrc(source.files(), file.id));
     if (!covered) continue;
@@ -159,7 +159,7 @@ uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stage
   const ConversionRule& rule = source.rule();
   if (rule.source() == nullptr) return 0;
   uint64_t bytes = 0;
-  for (const OpenedSource::File& file : source.chosen()) {
+  for (const ChosenFile& file : source.chosen()) {
     for (const int64_t stage : stages) {
       const int64_t first = rule.SourceRank(stage, 0);
       if (file.rank >= first && file.rank < first + rule.source_devices()) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
@@ -158,10 +157,10 @@ std::vector<int64_t> RanksStatedBy(std::string_view name) {
 }
 
 Status CheckRanksOfNames(const OpenedSource& source, const SourceSpec& spec) {
-  if (!spec.files.empty() || source.is_whole_folder() || source.each_alone()) return {};
+  if (!spec.files.empty() || source.is_whole() || source.each_alone()) return {};
   std::string first;
   size_t count = 0;
-  for (const OpenedSource::File& file : source.chosen()) {
+  for (const ChosenFile& file : source.chosen()) {
     const std::vector<int64_t> ranks = RanksStatedBy(FileName(file.relative_path));
     if (ranks.empty() || std::find(ranks.begin(), ranks.end(), file.rank) != ranks.end()) continue;
     if (++count > 1) continue;
@@ -201,13 +200,9 @@ Status CheckAllParts(std::span<const std::string> paths) {
 Status CheckAllParts(const OpenedSource& source) {
   std::vector<std::string> paths;
   paths.reserve(source.chosen().size());
-  for (const OpenedSource::File& file : source.chosen()) paths.push_back(source.path(file));
+  for (const ChosenFile& file : source.chosen()) paths.push_back(source.path(file));
   // A file that an index names may be missing if all of it is left out.
-  if (source.index()) {
-    const std::filesystem::path folder =
-        std::filesystem::path(source.path(*source.index())).parent_path();
-    for (const std::string& name : source.IndexedNames()) paths.push_back((folder / name).string());
-  }
+  paths.insert(paths.end(), source.indexed().begin(), source.indexed().end());
   return CheckAllParts(paths);
 }
 

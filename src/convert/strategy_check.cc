@@ -56,16 +56,16 @@ std::optional<std::string> DifferentPart(const OpenedSource& source, const Param
 // Fails where one file, by whatever paths, stands for ranks that hold different parts.
 Status CheckOneFileEach(const OpenedSource& source, const ParameterChoice& choice) {
   using Key = std::tuple<uint64_t, uint64_t, uint64_t>;
-  std::map<Key, std::vector<const OpenedSource::File*>> by_file;
-  for (const OpenedSource::File& file : source.chosen()) {
+  std::map<Key, std::vector<const ChosenFile*>> by_file;
+  for (const ChosenFile& file : source.chosen()) {
     // Some file systems have no numbers.
     if (file.identity.inode == 0) continue;
     by_file[{file.identity.device, file.identity.inode, file.identity.size}].push_back(&file);
   }
   for (const auto& [key, files] : by_file) {
     for (size_t i = 1; i < files.size(); ++i) {
-      const OpenedSource::File& a = *files[0];
-      const OpenedSource::File& b = *files[i];
+      const ChosenFile& a = *files[0];
+      const ChosenFile& b = *files[i];
       const auto name = DifferentPart(source, choice, a.rank, b.rank);
       if (!name) continue;
       return MismatchError(fmt::format(

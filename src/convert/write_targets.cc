@@ -35,7 +35,7 @@ WriteMode WriteModeOf(TargetIo io) {
 
 SourceNames NamesOf(const OpenedSource& source) {
   SourceNames names;
-  for (const OpenedSource::File& file : source.chosen()) {
+  for (const ChosenFile& file : source.chosen()) {
     names[file.id] = {.path = file.relative_path, .size = file.identity.size};
   }
   return names;

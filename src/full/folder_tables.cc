@@ -77,17 +77,19 @@ Status RenameWeights(const std::map<std::string, std::string>& new_names, const 
 }
 
 FolderTables::FolderTables(WeightMap weights, std::optional<int64_t> rest, std::string index,
-                           ParameterChoice choice)
+                           std::map<FileId, int64_t> numbers,
+                           std::function<bool(std::string_view)> wants)
     : weights_(std::move(weights)),
       rest_(rest),
       index_(std::move(index)),
-      choice_(std::move(choice)) {
+      numbers_(std::move(numbers)),
+      wants_(std::move(wants)) {
   expected_.resize(weights_.files.size());
   for (const MappedWeight& weight : weights_.weights) expected_[weight.file].push_back(weight.name);
 }
 
-Result<IndexedFile> FolderTables::Choose(IndexedFile read, int64_t number,
-                                         const std::string& path) {
+Result<IndexedFile> FolderTables::Choose(IndexedFile read, const std::string& path) {
+  const int64_t number = numbers_.at(read.file());
   const bool is_rest = rest_ == number;
   Note note;
   size_t kept = 0;
@@ -96,7 +98,7 @@ Result<IndexedFile> FolderTables::Choose(IndexedFile read, int64_t number,
     std::vector<std::string> lost;
     for (const std::string_view name : expected) {
       const StoredArray* const array = read.Find(name);
-      if (array == nullptr && !choice_.Takes(name)) {
+      if (array == nullptr && wants_ && !wants_(name)) {
         note.lacks_any = true;
       } else if (array == nullptr) {
         lost.push_back(Quote(std::string(name)));

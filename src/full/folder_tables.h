@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -16,7 +17,7 @@
 
 #include "format/weight_map/weight_map_codec.h"
 #include "reshard/status.h"
-#include "src/plan/parameter_choice.h"
+#include "src/source/found_source.h"
 #include "src/source/indexed_file.h"
 
 namespace reshard {
@@ -31,35 +32,34 @@ Result<IndexedFile> WithNames(IndexedFile read, const std::map<std::string, std:
 Status RenameWeights(const std::map<std::string, std::string>& new_names, const std::string& index,
                      WeightMap& weights);
 
-class FolderTables {
+class FolderTables final : public FamilyTables {
  public:
   // `weights` are in the files that they name by number; what is in none of them counts where it is
-  // in that of `rest`. `index` is for messages. What `choice` does not take may be missing.
+  // in that of `rest`. `index` is for messages. `numbers` are those of all files. What `wants`,
+  // where it is not null, does not take may be missing.
   FolderTables(WeightMap weights, std::optional<int64_t> rest, std::string index,
-               ParameterChoice choice = {});
+               std::map<FileId, int64_t> numbers, std::function<bool(std::string_view)> wants);
 
   const WeightMap& weights() const { return weights_; }
-  const std::optional<int64_t>& rest() const { return rest_; }
 
-  // Returns `read`, the table of the file of this number, without what does not count there; notes
-  // what that is. Errors: kMismatch where it lacks what the index says.
-  Result<IndexedFile> Choose(IndexedFile read, int64_t number, const std::string& path);
+  // Notes what does not count. Errors: kMismatch where the file lacks what the index says.
+  Result<IndexedFile> Choose(IndexedFile read, const std::string& path) override;
 
-  // Returns what there is to say once each file has been chosen from.
-  std::vector<Warning> Warnings() const;
+  std::vector<Warning> Warnings() const override;
 
  private:
   // Of the table of a file.
   struct Note {
     uint64_t bytes = 0;  // of the tensors that the index says are in it
     std::vector<std::string> left_out;
-    bool lacks_any = false;  // of what the choice does not take
+    bool lacks_any = false;  // of what is not wanted
   };
 
   const WeightMap weights_;
   const std::optional<int64_t> rest_;
   const std::string index_;
-  const ParameterChoice choice_;
+  const std::map<FileId, int64_t> numbers_;
+  const std::function<bool(std::string_view)> wants_;
   std::vector<std::vector<std::string_view>> expected_;  // names, by file
   mutable std::mutex mutex_;
   std::map<int64_t, Note> notes_;  // guarded by mutex_

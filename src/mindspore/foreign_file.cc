@@ -9,7 +9,8 @@
 #include <span>
 
 #include "format/container/other_files.h"
-#include "format/safetensors/safetensors_container.h"
+#include "format/container_table/container_table.h"
+#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "src/base/quote.h"
 #include "src/cipher/encrypted_block.h"
 
@@ -28,8 +29,6 @@ constexpr uint32_t kMessageNumber = 0x08;  // TensorProto.dims, ParallelGroupRan
 constexpr uint32_t kTensorType = 0x12;     // TensorProto.tensor_type
 constexpr uint32_t kTensorContent = 0x1a;  // TensorProto.tensor_content
 
-constexpr std::string_view kWeights = "a MindSpore checkpoint (weights)";
-
 // Steps over a length-delimited field's bytes, or fails where the head ends first.
 bool SkipBytes(CodedInputStream& input) {
   uint64_t length = 0;
@@ -46,7 +45,7 @@ std::string_view KindOfProtobuf(std::string_view head) {
   if (input.ReadTag() != kItem || !input.ReadVarint64(&length)) return {};
   if (input.ReadTag() != kItemName || !SkipBytes(input)) return {};
   const uint32_t message = input.ReadTag();
-  if (message == kItemMap) return kWeights;
+  if (message == kItemMap) return kMindSporeContainer.kind;
   if (message != kItemMessage || !input.ReadVarint64(&length)) return {};
   // A tensor says its type or its content after its dims, which a list of ranks never does.
   const auto end = static_cast<uint64_t>(input.CurrentPosition()) + length;
@@ -58,7 +57,7 @@ std::string_view KindOfProtobuf(std::string_view head) {
     if (!input.ReadVarint64(&number)) return {};
     key = 0;
   }
-  if (key == kTensorType || key == kTensorContent) return kWeights;
+  if (key == kTensorType || key == kTensorContent) return kMindSporeContainer.kind;
   return static_cast<uint64_t>(input.CurrentPosition()) == end ? kGroupInfoKind
                                                                : std::string_view();
 }
@@ -70,9 +69,7 @@ std::string_view KindOfForeignFile(std::string_view head) {
   if (head.empty()) return "an empty file";
   const auto bytes = std::as_bytes(std::span(head));
   if (EncryptionModeOf(bytes)) return "an encrypted MindSpore checkpoint (weights)";
-  if (kSafetensorsContainer.likeness(bytes) == Likeness::kCertain) {
-    return "a safetensors file (weights)";
-  }
+  if (const Container* const container = ContainerCertainlyOf(bytes)) return container->kind;
   const std::string_view other = KindOfOtherFile(head);
   return other.empty() ? KindOfProtobuf(head) : other;
 }

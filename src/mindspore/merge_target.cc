@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "format/container/common_metadata.h"
+#include "format/container_table/container_table.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/conversion_rule.h"
@@ -231,7 +232,7 @@ MergeTarget::MergeTarget(const MergeFiles& files, std::unique_ptr<const ListedPl
       placement_(std::move(placement)),
       source_(std::move(source)),
       path_(files.target),
-      container_(files.tables.front()->table().container()) {}
+      container_(WrittenAs(files.tables.front()->table().container())) {}
 
 Result<TargetFile> MergeTarget::MakeFile(int64_t /*file*/, PlanFindings& findings) const {
   findings.left_out = left_out_;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -151,10 +150,6 @@ std::string StepName(const std::optional<TrainingStep>& step) {
 
 std::string StepText(const std::optional<TrainingStep>& step) {
   return step ? fmt::format("{}_{}", step->epoch, step->step) : "";
-}
-
-std::string PathIn(const std::string& folder, const std::string& name) {
-  return (std::filesystem::path(folder) / name).string();
 }
 
 RankListing CheckpointsAmong(const std::vector<std::string>& names, int64_t rank,

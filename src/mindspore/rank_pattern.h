@@ -55,9 +55,6 @@ std::string StepName(const std::optional<TrainingStep>& step);
 // Returns "1_100", or nothing.
 std::string StepText(const std::optional<TrainingStep>& step);
 
-// Returns folder/name; `name` where the folder is empty.
-std::string PathIn(const std::string& folder, const std::string& name);
-
 // Returns which of the files of these names, sorted, count in a rank folder that is called so.
 RankListing CheckpointsAmong(const std::vector<std::string>& names, int64_t rank,
                              const std::string& folder);

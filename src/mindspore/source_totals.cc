@@ -124,7 +124,7 @@ class ParameterCounting {
                           [&](int64_t local) { return !source_.HasNewFile(stage, local); });
     std::set<uint64_t> tables;
     for (const int64_t local : locals) {
-      if (stop_.stop_requested()) return CancelledError("stopped while counting parameters");
+      if (stop_.stop_requested()) return Stopped();
       RESHARD_ASSIGN_OR_RETURN(const TableHandle index, Open(stage, local));
       if (!tables.insert(index->table().id()).second) continue;
       const bool tells_all = tables.size() == 1 && TellsAll(stage, *index, locals.size());
@@ -136,12 +136,29 @@ class ParameterCounting {
         "the files of stage {} do not all hold the same parameters, and some are missing", stage));
   }
 
+  Status AddAll(const PartList& tensors) {
+    for (const PartList::Tensor& listed : tensors.tensors()) {
+      if (stop_.stop_requested()) return Stopped();
+      RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source_.Describe(listed.name, 0));
+      if (!IsFloatingPoint(tensor.dtype)) continue;
+      RESHARD_RETURN_IF_ERROR(Add(
+          {tensor.name, tensor.kind, tensor.dtype, tensor.full_shape},
+          [&](std::string_view other) { return tensors.Find(other) != nullptr; },
+          [&](std::string_view other) {
+            const PartList::Tensor* const found = tensors.Find(other);
+            return found != nullptr && *found->full == tensor.full_shape;
+          }));
+    }
+    return {};
+  }
+
   SourceTotals Take() && {
     totals_.repeated = repetitions_.Found();
     return std::move(totals_);
   }
 
  private:
+  static Status Stopped() { return CancelledError("stopped while counting parameters"); }
   static Status Untold(std::string_view why) {
     return InvalidArgumentError(fmt::format("cannot count the parameters of the source: {}", why));
   }
@@ -209,7 +226,10 @@ class ParameterCounting {
       } else if (!last && !counted_.emplace(parameter.name).second) {
         continue;
       }
-      RESHARD_RETURN_IF_ERROR(Add(index, parameter, shape));
+      RESHARD_RETURN_IF_ERROR(Add(
+          {parameter.name, parameter.kind, parameter.dtype, shape},
+          [&](std::string_view other) { return source_.HasBeside(index, other); },
+          [&](std::string_view other) { return HasAlike(index, other, parameter.shape); }));
     }
     return {};
   }
@@ -225,11 +245,18 @@ class ParameterCounting {
     return array != nullptr && array->shape == shape;
   }
 
-  // Adds a parameter of a file that has `stored` of it, `shape` in full.
-  Status Add(const IndexedFile& index, const StoredArray& stored, const Shape& shape) {
-    const std::string_view name = stored.name;
-    const auto elements = ElementCount(LogicalShape(stored.kind, stored.dtype, shape));
-    const auto has = [&](std::string_view other) { return source_.HasBeside(index, other); };
+  struct Counted {
+    std::string_view name;
+    ArrayKind kind;
+    DType dtype;
+    const Shape& shape;  // in full
+  };
+
+  // Adds a parameter. `has` says whether the source has another one, `has_alike` whether it has one
+  // of this shape.
+  Status Add(const Counted& parameter, const HasParameter& has, const HasParameter& has_alike) {
+    const auto& [name, kind, dtype, shape] = parameter;
+    const auto elements = ElementCount(LogicalShape(kind, dtype, shape));
     const bool is_weight = OptimizerGroup(name, has).empty();
     uint64_t& total = is_weight ? totals_.all.weights : totals_.all.optimizer;
     const auto sum = elements ? CheckedAdd(total, static_cast<uint64_t>(*elements)) : std::nullopt;
@@ -241,8 +268,7 @@ class ParameterCounting {
     }
     if (!is_weight || choice_.Excludes(name)) return {};
     totals_.expected_weights += *elements;
-    repetitions_.Add(name, *elements,
-                     [&](std::string_view other) { return HasAlike(index, other, stored.shape); });
+    repetitions_.Add(name, *elements, has_alike);
     return {};
   }
 
@@ -264,6 +290,10 @@ Result<SourceTotals> CountParameters(const Source& source, const ConversionRule&
                                      const ParameterChoice& choice, TotalsLimits& limits,
                                      const std::stop_token& stop) {
   ParameterCounting count(source, rule, choice, limits, stop);
+  if (const PartList* const all = source.placement().all_tensors()) {
+    RESHARD_RETURN_IF_ERROR(count.AddAll(*all));
+    return std::move(count).Take();
+  }
   for (int64_t stage = 0; stage < rule.source_stages(); ++stage) {
     RESHARD_RETURN_IF_ERROR(count.AddStage(stage));
   }

@@ -68,6 +68,9 @@ Result<std::vector<std::string>> MindSporeTarget::NamesInOrder(int64_t rank) con
 
 Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
     const std::vector<int64_t>& locals, int64_t stage, int64_t target_stage) const {
+  if (source().placement().all_tensors() != nullptr) {
+    return std::optional<std::vector<std::string>>();  // tables have other names
+  }
   if (locals.size() >= kManyFiles) {
     const auto look = [&](size_t i, const std::stop_token& /*stop*/) {
       return source().TableIdOf(stage, locals[i]).status();

@@ -143,6 +143,10 @@ Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) {
   return entries;
 }
 
+std::string PathIn(const std::string& folder, std::string_view name) {
+  return (fs::path(folder) / name).string();
+}
+
 Result<PathKind> KindOf(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reshard/status.h"
@@ -50,6 +51,9 @@ struct DirectoryEntry {
 // Returns the entries of a folder, except "." and "..", sorted by the bytes of their names.
 // Errors: kNotFound, kIo.
 Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path);
+
+// Returns folder/name; `name` where the folder is empty.
+std::string PathIn(const std::string& folder, std::string_view name);
 
 enum class PathKind {
   kMissing,  // nothing there, or a link that leads nowhere

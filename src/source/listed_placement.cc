@@ -48,6 +48,9 @@ ListedPlacement::ListedPlacement(std::map<int64_t, FileId> files, WeightMap weig
       weights_(std::move(weights)),
       rest_(rest) {}
 
+ListedPlacement::ListedPlacement(RankedFiles files, PartList all)
+    : Placement(std::move(files)), parts_(std::move(all)), lists_all_(true) {}
+
 std::optional<int64_t> ListedPlacement::HomeOf(std::string_view name) const {
   const MappedWeight* const weight = weights_.Find(name);
   return weight == nullptr ? rest_ : std::optional<int64_t>(weight->file);

@@ -1,6 +1,6 @@
 // ListedPlacement: parts of tensors that are stated one by one.
 //
-// What is not stated is whole in each file that has it. One stage.
+// What is not stated is whole in each file that has it, unless all is stated. One stage.
 #ifndef RESHARD_SRC_SOURCE_LISTED_PLACEMENT_H_
 #define RESHARD_SRC_SOURCE_LISTED_PLACEMENT_H_
 
@@ -29,8 +29,11 @@ class ListedPlacement final : public Placement {
   // By rank, from 0 on; together they are a folder of whole tensors. Those of `weights` are in the
   // files that it says, by rank; all others in that of `rest`, where there is one.
   ListedPlacement(std::map<int64_t, FileId> files, WeightMap weights, std::optional<int64_t> rest);
+  // The files of one stage, which hold nothing but the parts of `all`, all tensors that there are.
+  ListedPlacement(RankedFiles files, PartList all);
 
   std::optional<int64_t> HomeOf(std::string_view name) const override;
+  const PartList* all_tensors() const override { return lists_all_ ? &parts_ : nullptr; }
   std::optional<Told> Tell(std::string_view name, int64_t near) const override;
   Status Place(SourceTensor& tensor, std::string_view where) const override;
   void ForEachPart(const SourceTensor& tensor, const Box& box, int64_t near,
@@ -39,6 +42,7 @@ class ListedPlacement final : public Placement {
 
  private:
   const PartList parts_;
+  const bool lists_all_ = false;
   const WeightMap weights_;
   const std::optional<int64_t> rest_;
 };

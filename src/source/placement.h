@@ -112,6 +112,9 @@ class Placement {
   // Returns nothing if it does not place `name`. Local rank `near` may choose the teller.
   virtual std::optional<Told> Tell(std::string_view /*name*/, int64_t /*near*/) const { return {}; }
   bool Places(std::string_view name) const { return Tell(name, 0).has_value(); }
+  // All tensors of the source, where they are stated one by one: files hold nothing but their
+  // parts, under any names. Null: a file's table names tensors.
+  virtual const PartList* all_tensors() const { return nullptr; }
   // Says how `tensor`, which stands as its teller has it, is cut, and takes its `rank` away where
   // it is; `where` begins messages. Errors: kMismatch where the two do not fit.
   virtual Status Place(SourceTensor& /*tensor*/, std::string_view /*where*/) const { return {}; }

@@ -123,6 +123,12 @@ Result<const Source::Census*> Source::CensusOf(int64_t stage) const {
   if (const auto known = census_.find(stage); known != census_.end()) return &known->second;
 
   Census census;
+  if (const PartList* const all = placement_.all_tensors()) {
+    RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, all->tensors().size() * sizeof(std::string)));
+    census.names.reserve(all->tensors().size());
+    for (const PartList::Tensor& tensor : all->tensors()) census.names.emplace_back(tensor.name);
+    return &census_.emplace(stage, std::move(census)).first->second;
+  }
   const auto add = [&](int64_t local) -> Status {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle index, TableOf(stage, local));
     ++census.files;
@@ -151,6 +157,11 @@ Result<std::shared_ptr<const FileStrings>> Source::MetadataOf(int64_t stage, int
   RESHARD_RETURN_IF_ERROR(TableIdOf(*entry).status());
   const std::lock_guard lock(metadata_mutex_);
   return entry->metadata;
+}
+
+bool Source::HasBeside(const IndexedFile& file, std::string_view name) const {
+  if (placement_.all_tensors() != nullptr) return placement_.Places(name);
+  return file.Find(name) != nullptr || HasElsewhere(name);
 }
 
 bool Source::HasBeside(const SourceTensor& tensor, std::string_view name) const {
@@ -231,6 +242,7 @@ Result<SourceTensor> Source::FindWhole(std::string_view name, std::span<const in
     if (parameter == nullptr) return std::optional<SourceTensor>();
     return std::optional(StandaloneTensor(*parameter, stage, RankOf(stage, local), index->file()));
   };
+  if (placement_.all_tensors() != nullptr) return Describe(name, near);
   if (const auto home = placement_.HomeOf(name)) near = *home;
   for (const int64_t stage : stages) {
     RESHARD_ASSIGN_OR_RETURN(auto found, find(stage, near));

@@ -84,9 +84,7 @@ class Source {
 
   // Returns whether the source has a parameter `name` beside those of `file`: that file has it, or
   // the placement knows where it is. A file that cannot be opened has nothing.
-  bool HasBeside(const IndexedFile& file, std::string_view name) const {
-    return file.Find(name) != nullptr || HasElsewhere(name);
-  }
+  bool HasBeside(const IndexedFile& file, std::string_view name) const;
   // As above, beside `tensor`; a file that cannot be opened has nothing.
   bool HasBeside(const SourceTensor& tensor, std::string_view name) const;
 

@@ -85,7 +85,8 @@ class ContentsReader::Impl {
   }
 
   void ReadAsIndexed(uint64_t kept, size_t indexers, const SharedWork& work) {
-    if (!choice_.TakesAll()) return;  // which parameters there are decides what is read
+    // Which parameters there are decides what is read.
+    if (!choice_.TakesAll() || source_.placement().all_tensors() != nullptr) return;
     // As many index, and wait for the disk, as compute: else all would do the one, then the other.
     const size_t threads = std::max(2 * work.workers, indexers);
     std::counting_semaphore<> turns(static_cast<std::ptrdiff_t>(indexers));
@@ -111,6 +112,7 @@ class ContentsReader::Impl {
 
   Result<CheckpointContents> Read(const std::vector<SourceTensor>& parameters,
                                   const SharedWork& work) {
+    if (source_.placement().all_tensors() != nullptr) return ReadListed(parameters, work);
     parameters_ = parameters;
     for (const SourceTensor& parameter : parameters_) {
       // One file has a tensor of the name, another something else: seen as a whole it is not cut.
@@ -258,6 +260,20 @@ class ContentsReader::Impl {
     return std::optional(kNoLayout);
   }
 
+  // Reads tensors whose parts are listed: files have other names for them.
+  Result<CheckpointContents> ReadListed(const std::vector<SourceTensor>& tensors,
+                                        const SharedWork& work) const {
+    CheckpointContents contents;
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<Digest128> digests,
+                             DigestTensors(source_, tensors, work));
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const SourceTensor& tensor = tensors[i];
+      contents.bytes += tensor.Bytes();
+      contents.values.push_back({ValueOf(tensor, digests[i])});
+    }
+    return contents;
+  }
+
   // When all is read.
   Result<CheckpointContents> Finish() {
     CheckpointContents contents;
@@ -381,7 +397,11 @@ class ContentsReader::Impl {
           "checkpoint?",
           Quote(tensor.name)));
     }
-    return HeldValue{tensor.kind, tensor.dtype, tensor.full_shape, tensor.Bytes(), *sum, {}};
+    return ValueOf(tensor, *sum);
+  }
+
+  static HeldValue ValueOf(const SourceTensor& tensor, const Digest128& digest) {
+    return {tensor.kind, tensor.dtype, tensor.full_shape, tensor.Bytes(), digest, {}};
   }
 
   static constexpr size_t kNoLayout = SIZE_MAX;

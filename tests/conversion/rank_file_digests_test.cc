@@ -124,7 +124,7 @@ TEST_F(RankFileDigestsTest, EachByteIsReadOnce) {
   Open();
   EXPECT_EQ(Digests(uint64_t{1} << 20, 2).size(), 4U);
   uint64_t bytes = 0;
-  for (const OpenedSource::File& file : source_->chosen()) {
+  for (const ChosenFile& file : source_->chosen()) {
     bytes += file.identity.size + (64 << 10);  // granules are filled as a whole
   }
   EXPECT_LE(source_->files().FilledBytes(), bytes);

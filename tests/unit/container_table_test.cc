@@ -93,5 +93,13 @@ TEST(SignatureTest, TellsSafetensorsByItsHeader) {
   EXPECT_EQ(container(std::string("\x01\0\0\0\0\x01\0\0{", 9)), &kMindSporeContainer);
 }
 
+TEST(ContainerTableTest, FilesAreWrittenAsTheyWereReadOrAsSafetensors) {
+  EXPECT_EQ(&WrittenAs(kMindSporeContainer), &kMindSporeContainer);
+  EXPECT_EQ(&WrittenAs(kSafetensorsContainer), &kSafetensorsContainer);
+  Container only_read = kMindSporeContainer;
+  only_read.encode = nullptr;
+  EXPECT_EQ(&WrittenAs(only_read), &kSafetensorsContainer);
+}
+
 }  // namespace
 }  // namespace reshard

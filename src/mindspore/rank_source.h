@@ -1,0 +1,44 @@
+// The rank folders of a training run, or the files of single ranks, as sources; their strategies
+// say where tensors lie.
+//
+// Functions without state; any thread.
+#ifndef RESHARD_SRC_MINDSPORE_RANK_SOURCE_H_
+#define RESHARD_SRC_MINDSPORE_RANK_SOURCE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reshard/options.h"
+#include "reshard/status.h"
+#include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/grid_placement.h"
+#include "src/mindspore/rank_folder.h"
+#include "src/plan/parameter_choice.h"
+#include "src/source/found_source.h"
+
+namespace reshard {
+
+// How messages call the source.
+std::string SourceName(const SourceSpec& spec);
+
+// Returns the files of the ranks that `spec` names. Errors: those of FindRankFiles; kMismatch for
+// one file where there is a strategy.
+Result<RankFolder> FindRanks(const SourceSpec& spec);
+
+struct RankSource {
+  FoundSource found;
+  const GridPlacement* grid = nullptr;  // found.placement, where there is a source strategy
+};
+
+// Chooses those of `folder`, what FindRanks returned, that are of ranks of `rule`, and adds them to
+// `files`. The rule must outlive what is returned. Warns of ranks that `target_ranks` (none: all)
+// need and that are missing. Errors: kMismatch where there are no files of the rule's ranks, or
+// files of others; kInvalidArgument for such ones that were named one by one; kIo.
+Result<RankSource> ChooseRanks(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
+                               const RankFolder& folder, const ConversionRule& rule,
+                               const ParameterChoice& choice, SourceFiles& files);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_MINDSPORE_RANK_SOURCE_H_
