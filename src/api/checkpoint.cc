@@ -20,16 +20,14 @@
 #include "src/convert/conversion_plan.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/strategy_check.h"
-#include "src/io/byte_source.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
+#include "src/io/storage.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/fresh_pages.h"
-#include "src/os/mapped_file.h"
-#include "src/os/paths.h"
 #include "src/plan/make_copies.h"
 #include "src/source/indexed_file.h"
 #include "src/source/table_cache.h"
@@ -48,11 +46,22 @@ Result<bool> IsEncrypted(SourceFiles& files, FileId id) {
   return reader.decryption() != Decryption::kNone;
 }
 
+// Returns the first byte of the file at `path`, which keeps its map; null if it is empty or lies
+// where there are no maps.
+Result<std::shared_ptr<const std::byte>> MapOf(const std::string& path) {
+  RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, Storage::Of(path).Open(path));
+  const std::shared_ptr<const std::byte> none;
+  if (file->size() == 0 || file->pages() == nullptr) return none;
+  RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> map,
+                           file->pages()->MapWhole(MapAccess::kRead));
+  return std::shared_ptr<const std::byte>(std::move(map));
+}
+
 // Whether the file at `path`, one of those listed, has no byte, and another one has some.
 bool IsOfRankWithoutParameters(const RankFiles& listed, const std::string& path) {
   const auto has_bytes = [](const std::string& of) {
-    const Result<FileIdentity> file = IdentityOf(of);
-    return !file.ok() || file->size > 0;
+    const Result<FileIdentity> file = Storage::Of(of).Stat(of);
+    return !file.ok() || file->size() > 0;
   };
   return !has_bytes(path) &&
          std::any_of(listed.files.begin(), listed.files.end(),
@@ -99,11 +108,10 @@ struct RankFiles::Indexed {
   std::unique_ptr<OpenedSource> source;
 };
 
-// Of an encrypted file: its texts, decrypted when they are asked for, by any thread.
-class DecryptedTexts {
+// Of a file that is not mapped: its texts, read when they are asked for, by any thread.
+class CopiedTexts {
  public:
-  DecryptedTexts(std::unique_ptr<SourceFiles> files, FileId id)
-      : files_(std::move(files)), id_(id) {}
+  CopiedTexts(std::unique_ptr<SourceFiles> files, FileId id) : files_(std::move(files)), id_(id) {}
 
   Result<std::span<const std::byte>> Get(const StoredArray& text) {
     return CatchOutOfMemory([&]() -> Result<std::span<const std::byte>> {
@@ -134,8 +142,9 @@ struct Checkpoint::State {
   std::shared_ptr<RankFiles::Indexed> folder;  // whose table it is, if not its own
   TableHandle table;
   std::optional<IndexedFile> own;
-  std::optional<LocalFile> source;                  // mapped; none where the file is encrypted
-  std::unique_ptr<DecryptedTexts> texts = nullptr;  // of an encrypted file
+  // Of the file; null if it is encrypted, or MapOf returned null.
+  std::shared_ptr<const std::byte> map;
+  std::unique_ptr<CopiedTexts> texts = nullptr;  // of a file that is not mapped
 
   const IndexedFile& index() const { return own ? *own : *table; }
 
@@ -166,14 +175,14 @@ Result<Checkpoint> Checkpoint::State::Open(const std::string& path,
     state->path = path;
     RESHARD_ASSIGN_OR_RETURN(state->own, read_table(*files, id, {}, nullptr));
     RESHARD_ASSIGN_OR_RETURN(const bool is_encrypted, IsEncrypted(*files, id));
-    if (is_encrypted) {
-      state->texts = std::make_unique<DecryptedTexts>(std::move(files), id);
-      return Checkpoint(std::move(state));
+    if (!is_encrypted) {
+      RESHARD_ASSIGN_OR_RETURN(state->map, MapOf(path));
+      // What was mapped is what was indexed.
+      RESHARD_RETURN_IF_ERROR(files->VerifyUnchanged());
     }
-    RESHARD_ASSIGN_OR_RETURN(state->source, LocalFile::Open(path));
-    if (state->source->size() > 0) RESHARD_RETURN_IF_ERROR(state->source->Map());
-    // What was mapped is what was indexed.
-    RESHARD_RETURN_IF_ERROR(files->VerifyUnchanged());
+    if (state->map == nullptr && state->own->file_size() > 0) {
+      state->texts = std::make_unique<CopiedTexts>(std::move(files), id);
+    }
     return Checkpoint(std::move(state));
   });
 }
@@ -200,12 +209,17 @@ Result<Checkpoint> Checkpoint::Open(const RankFiles& listed, size_t place,
                                        Escape(path), folder.index()->relative_path));
     }
     RESHARD_ASSIGN_OR_RETURN(TableHandle table, std::move(found));
-    RESHARD_ASSIGN_OR_RETURN(LocalFile source, LocalFile::Open(path));
-    RESHARD_RETURN_IF_ERROR(source.Map());
+    RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<const std::byte> map, MapOf(path));
     // What was mapped is what was indexed.
     RESHARD_RETURN_IF_ERROR(folder.files().VerifyUnchanged({&file.id, 1}));
-    return Checkpoint(std::make_unique<State>(
-        State{path, listed.indexed, std::move(table), std::nullopt, std::move(source)}));
+    auto state = std::make_unique<State>(
+        State{path, listed.indexed, std::move(table), std::nullopt, std::move(map)});
+    if (state->map == nullptr) {
+      auto files = std::make_unique<SourceFiles>(SourceFiles::Options{.max_open = 1, .key = key});
+      const FileId id = files->Add(path, file.identity);
+      state->texts = std::make_unique<CopiedTexts>(std::move(files), id);
+    }
+    return Checkpoint(std::move(state));
   });
 }
 
@@ -234,11 +248,11 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
   if (parameter == nullptr) {
     return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
   }
-  if (!state_->source && parameter->kind == ArrayKind::kText) {
+  if (state_->map == nullptr && parameter->kind == ArrayKind::kText) {
     RESHARD_ASSIGN_OR_RETURN(const auto text, state_->texts->Get(*parameter));
     return std::vector{text};
   }
-  if (!state_->source) {
+  if (state_->map == nullptr) {
     return UnsupportedError(
         fmt::format("{}: an encrypted file cannot be viewed in place; read it through a "
                     "ShardedCheckpoint, which copies",
@@ -246,7 +260,7 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
   }
   std::vector<std::span<const std::byte>> spans;
   const auto add = [&](const ByteRange& range) {
-    spans.emplace_back(state_->source->map() + range.offset, range.length);
+    spans.emplace_back(state_->map.get() + range.offset, range.length);
   };
   for (const ByteRange& range : parameter->content) add(range);
   for (const MapTensorPart& part : parameter->map_tensor) add(part.content);
@@ -258,7 +272,7 @@ Result<bool> Checkpoint::IsAligned(std::string_view name) const {
   if (parameter == nullptr) {
     return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
   }
-  if (parameter->kind != ArrayKind::kTensor || !state_->source) return false;
+  if (parameter->kind != ArrayKind::kTensor || state_->map == nullptr) return false;
   // The map begins at a page.
   const uint64_t item_bytes = ItemBytes(parameter->dtype);
   return std::has_single_bit(item_bytes) &&
@@ -471,13 +485,19 @@ Result<MappedFile> ShardedCheckpoint::Map(int64_t rank, MapKind kind) const {
       }
     }
     const MapAccess access = kind == MapKind::kPrivate ? MapAccess::kPrivate : MapAccess::kRead;
-    RESHARD_ASSIGN_OR_RETURN(WholeMap map, MapWhole(path, access));
+    RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> opened,
+                             Storage::Of(path).Open(path));
+    if (opened->pages() == nullptr) {
+      return UnsupportedError(fmt::format(
+          "{}: lies where files have no bytes that can be looked at in place", Escape(path)));
+    }
+    RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> map, opened->pages()->MapWhole(access));
     RESHARD_ASSIGN_OR_RETURN(const FileIdentity known, files.Identity(file->id));
-    if (map.identity != known) {
+    if (opened->identity() != known) {
       return ChangedError(
           fmt::format("{}: another file than when the checkpoint was opened", Escape(path)));
     }
-    return MappedFile{std::move(map.data), map.identity.size};
+    return MappedFile{std::move(map), opened->size()};
   });
 }
 
@@ -517,7 +537,7 @@ bool ShardedCheckpoint::HasThreads() const { return state_->source->files().HasR
 Result<RankFiles> v0_1::ListRankFiles(const std::string& folder, const std::string& suffix) {
   return CatchOutOfMemory([&]() -> Result<RankFiles> {
     RankFiles files;
-    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(folder));
+    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
     if (kind == PathKind::kDirectory && suffix.empty()) {
       RESHARD_ASSIGN_OR_RETURN(auto source,
                                OpenOfFamily({.path = folder}, {.opens_any_file = true}));

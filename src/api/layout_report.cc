@@ -21,12 +21,13 @@
 #include "src/convert/opened_conversion.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
+#include "src/io/storage.h"
 #include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
-#include "src/os/paths.h"
+#include "src/os/path_location.h"
 #include "src/os/used_files.h"
 #include "src/os/write_file.h"
 #include "src/plan/plan_findings.h"
@@ -236,7 +237,7 @@ SideSums SourceSums(const OpenedSource& source) {
           ? SideSums(0, 1, static_cast<int64_t>(source.chosen().size()))
           : SideSums(rule.SourceRank(0, 0), rule.source_stages(), rule.source_devices());
   for (const ChosenFile& file : source.chosen()) {
-    sums.AddFile(file.rank, file.identity.size);
+    sums.AddFile(file.rank, file.identity.size());
   }
   return sums;
 }
@@ -282,7 +283,8 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
 }
 
 Result<RankFiles> FilesOf(const ConvertOptions& options) {
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(options.source.path));
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind,
+                           Storage::Of(options.source.path).KindOf(options.source.path));
   if (kind != PathKind::kFile && kind != PathKind::kOther) {
     return ListRankFiles(options.source.path, options.source.suffix);
   }
@@ -348,7 +350,7 @@ std::string FolderOf(const std::string& path) {
 // No folder is made for a report: a mistyped one would be in the way later.
 Status CheckFolder(const std::string& path) {
   const std::string folder = FolderOf(path);
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(folder));
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
   if (kind == PathKind::kDirectory) return {};
   return IoError(fmt::format("{}: there is no folder {}; make it, or choose another file",
                              Escape(path), Escape(folder)));

@@ -24,11 +24,11 @@
 #include "src/convert/write_targets.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
+#include "src/io/storage.h"
 #include "src/job/target_check.h"
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/merge_target.h"
 #include "src/mindspore/strategy_loader.h"
-#include "src/os/paths.h"
 #include "src/os/staged_file.h"
 #include "src/os/storage_kind.h"
 #include "src/os/write_file.h"
@@ -41,7 +41,8 @@ namespace {
 
 // Adds the *.ckpt and *.safetensors of a folder, but for hidden ones, in natural order.
 Status AddSegments(const std::string& folder, std::vector<std::string>& files) {
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries,
+                           Storage::Of(folder).List(folder));
   std::vector<std::string> names;
   for (const DirectoryEntry& entry : entries) {
     const bool hidden = entry.name.starts_with('.');
@@ -62,7 +63,7 @@ Status AddSegments(const std::string& folder, std::vector<std::string>& files) {
 Result<std::vector<std::string>> ListFiles(const MergeOptions& options) {
   std::vector<std::string> files;
   for (const std::string& source : options.sources) {
-    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(source));
+    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source).KindOf(source));
     if (kind != PathKind::kDirectory) {
       files.push_back(source);
     } else if (options.kind == MergeKind::kSegments) {

@@ -53,7 +53,7 @@ Result<Reading> FindReading(const SourceTensors& opened) {
   std::set<int64_t> ranks;
   for (const ChosenFile& file : opened.source->chosen()) {
     ranks.insert(file.rank);
-    if (!one_replica) reading.bytes += file.identity.size;
+    if (!one_replica) reading.bytes += file.identity.size();
   }
   RESHARD_ASSIGN_OR_RETURN(reading.crc, FindCrcFiles(*opened.source, ranks));
   if (one_replica) {

@@ -21,12 +21,11 @@
 #include "src/convert/reader_check.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/strategy_check.h"
-#include "src/io/byte_source.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
+#include "src/io/storage.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/output_check.h"
-#include "src/os/paths.h"
 #include "src/os/used_files.h"
 #include "src/plan/target.h"
 #include "src/record/origin.h"
@@ -66,15 +65,16 @@ struct Completed {
 // Takes a strategy that is still there. In memory it was nowhere.
 template <typename Spec>
 bool TakeStrategy(const Spec& run, Spec& own) {
-  const bool takes = !own.has_strategy() && !run.strategy.empty() && IdentityOf(run.strategy).ok();
+  const bool takes = !own.has_strategy() && !run.strategy.empty() &&
+                     Storage::Of(run.strategy).Stat(run.strategy).ok();
   if (takes) own.strategy = run.strategy;
   return takes;
 }
 
 Completed Complete(const AgainstOptions& given) {
   Completed all{.options = given};
-  const auto bytes =
-      ReadFile(fmt::format("{}/{}", given.target.folder, kOriginName), kMaxOriginBytes);
+  const std::string origin = fmt::format("{}/{}", given.target.folder, kOriginName);
+  const auto bytes = Storage::Of(origin).ReadWhole(origin, kMaxOriginBytes);
   const auto run = bytes.ok() ? OptionsOfLastRun(*bytes) : std::nullopt;
   if (!run || !CheckCasts(run->selection.casts).ok()) return all;
   SourceSpec& source = all.options.source;
@@ -154,7 +154,8 @@ std::optional<TargetFormat> FormatThere(const OpenedSource& source, const Agains
   const MindSporeTarget ckpt = target_in(TargetFormat::kCkpt);
   const MindSporeTarget safetensors = target_in(TargetFormat::kSafetensors);
   const auto is_there = [&](const MindSporeTarget& target, int64_t rank) {
-    const auto kind = KindOf(fmt::format("{}/{}", options.target.folder, target.PathOf(rank)));
+    const std::string path = fmt::format("{}/{}", options.target.folder, target.PathOf(rank));
+    const auto kind = Storage::Of(path).KindOf(path);
     return kind.ok() && *kind != PathKind::kMissing;
   };
   for (const int64_t rank : FilesOf(options, ckpt)) {
@@ -193,9 +194,10 @@ uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc, const Targ
                      const std::vector<int64_t>& files, const std::string& folder) {
   uint64_t bytes =
       crc.bytes + ReplicaBytes(source, StagesOf(source.rule(), RanksOf(target, files)));
+  const Storage& storage = Storage::Of(folder);
   for (const int64_t number : files) {
-    const auto file = IdentityOf(fmt::format("{}/{}", folder, target.PathOf(number)));
-    if (file.ok()) bytes += file->size;
+    const auto file = storage.Stat(fmt::format("{}/{}", folder, target.PathOf(number)));
+    if (file.ok()) bytes += file->size();
   }
   return bytes;
 }
@@ -204,7 +206,8 @@ uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc, const Targ
 Result<std::vector<std::string>> OtherRankFolders(const std::string& folder, int64_t target_ranks) {
   std::set<std::string> expected;
   for (int64_t rank = 0; rank < target_ranks; ++rank) expected.insert(fmt::format("rank_{}", rank));
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries,
+                           Storage::Of(folder).List(folder));
   std::vector<std::string> others;
   for (const DirectoryEntry& entry : entries) {
     if (entry.is_directory && entry.name.starts_with("rank_") && !expected.contains(entry.name)) {
@@ -220,12 +223,12 @@ Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string
                     const TargetFileSummary& first) {
   if (options.target.has_strategy() || other_ranks.empty()) return {};
   const std::string path = fmt::format("{}/{}", options.target.folder, first.path);
-  const auto file = IdentityOf(path);
-  if (!file.ok() || file->size == first.size) return {};
+  const auto file = Storage::Of(path).Stat(path);
+  if (!file.ok() || file->size() == first.size) return {};
   return MismatchError(
       fmt::format("{}: {} bytes, but {} in a file of full tensors, and {} more rank folders lie "
                   "beside it: give `target.strategy` for a set of several ranks",
-                  Escape(path), file->size, first.size, other_ranks.size()));
+                  Escape(path), file->size(), first.size, other_ranks.size()));
 }
 
 // Warns where the sizes say that the files are not of this conversion at all.
@@ -243,7 +246,8 @@ void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<Warnin
 
 // Adds what readers of the folder take that no manifest lists.
 Status AddLeftOvers(const std::string& folder, const ManifestSet& set, DamageReport& report) {
-  const auto origin = ReadFile(fmt::format("{}/{}", folder, kOriginName), kMaxOriginBytes);
+  const auto origin =
+      Storage::Of(folder).ReadWhole(fmt::format("{}/{}", folder, kOriginName), kMaxOriginBytes);
   const bool has_strategy =
       std::any_of(set.manifests.begin(), set.manifests.end(), [](const Manifest& manifest) {
         return !manifest.source_strategy.empty() || !manifest.target_strategy.empty();
@@ -269,7 +273,7 @@ Result<DamageReport> v0_1::Verify(const VerifyOptions& options) {
       return InvalidArgumentError("the path of the folder to verify is empty");
     }
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
-    RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));
+    RESHARD_RETURN_IF_ERROR(Storage::Of(options.target).CheckIsFolder(options.target));
     const FileUse use;
     if (options.key != nullptr) NoteKeyFile(options.key->file());
     RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(options.target));
@@ -289,7 +293,7 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& given) {
     const AgainstOptions& options = all.options;
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     const std::string& folder = options.target.folder;
-    RESHARD_RETURN_IF_ERROR(CheckIsFolder(folder));
+    RESHARD_RETURN_IF_ERROR(Storage::Of(folder).CheckIsFolder(folder));
     const FileUse use;
     if (options.target.encryption_key != nullptr) {
       NoteKeyFile(options.target.encryption_key->file());

@@ -20,9 +20,10 @@
 #include "src/convert/reader_check.h"
 #include "src/digest/xxh3.h"
 #include "src/full/full_folder.h"
+#include "src/io/storage.h"
 #include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
-#include "src/os/paths.h"
+#include "src/os/path_location.h"
 #include "src/os/used_files.h"
 #include "src/record/origin.h"
 
@@ -64,12 +65,12 @@ Status CheckOutsideOfPattern(const OpenedSource& source, const std::string& patt
 }
 
 Status CheckReplacesNoInput(const OpenedSource& source, const std::string& path) {
-  const auto there = IdentityOf(path);
+  const auto there = Storage::Of(path).Stat(path);
   const auto same = there.ok() ? NotedInput(*there) : std::nullopt;
   if (!same) return {};
   const auto& chosen = source.chosen();
   const bool is_source = std::any_of(chosen.begin(), chosen.end(), [&](const auto& file) {
-    return file.identity.device == there->device && file.identity.inode == there->inode;
+    return file.identity.key() == there->key();
   });
   return InvalidArgumentError(fmt::format(
       "the output {} would replace {}{}; choose another target folder", Escape(path),
@@ -81,23 +82,21 @@ Status CheckReplacesNoInput(const OpenedSource& source, const std::string& path)
 // alone.
 Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
                         const std::string& target_folder) {
-  const auto key = [](const FileIdentity& identity) {
-    return std::pair(identity.device, identity.inode);
-  };
-  std::map<std::pair<uint64_t, uint64_t>, const ChosenFile*> folders;
+  const auto stat = [](const std::string& folder) { return Storage::Of(folder).Stat(folder); };
+  std::map<FileIdentity::Key, const ChosenFile*> folders;
   for (const ChosenFile& file : source.chosen()) {
     const std::filesystem::path path = source.path(file);
-    const auto folder = IdentityOf(path.has_parent_path() ? path.parent_path().string() : ".");
-    if (folder.ok() && !source.each_alone()) folders.emplace(key(*folder), &file);
+    const auto folder = stat(path.has_parent_path() ? path.parent_path().string() : ".");
+    if (folder.ok() && !source.each_alone()) folders.emplace(folder->key(), &file);
   }
   for (const TargetFileSummary& target : work.targets) {
     const std::string path = fmt::format("{}/{}", target_folder, target.path);
     RESHARD_RETURN_IF_ERROR(CheckReplacesNoInput(source, path));
     RESHARD_RETURN_IF_ERROR(
         CheckReplacesNoInput(source, fmt::format("{}/{}", target_folder, RecordPath(target.path))));
-    const auto folder = IdentityOf(std::filesystem::path(path).parent_path().string());
+    const auto folder = stat(std::filesystem::path(path).parent_path().string());
     if (!folder.ok()) continue;  // it will be made
-    const auto beside = folders.find(key(*folder));
+    const auto beside = folders.find(folder->key());
     if (beside != folders.end()) {
       return InvalidArgumentError(fmt::format(
           "the output {} would lie beside the source file {}; choose another target folder",
@@ -109,7 +108,7 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
 
 // Returns what is read in `folder`; nothing where nothing is.
 Result<std::optional<std::string>> FindRead(const std::string& folder) {
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(folder));
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
   if (kind == PathKind::kMissing) return std::optional<std::string>();
   RESHARD_ASSIGN_OR_RETURN(const PathLocation location, PathLocation::Of(folder));
   for (std::string& path : NotedInputs()) {
@@ -214,8 +213,8 @@ std::vector<std::string> IdentityLines(const OpenedSource& source) {
   for (const auto& [rank, path, id, identity] : FilesOf(source)) {
     // Not its device: that is another number when the file system is mounted anew.
     lines.push_back(fmt::format("{}inode={} size={} mtime={} ctime={}", Delimited(path),
-                                identity.inode, identity.size, identity.mtime_ns,
-                                identity.ctime_ns));
+                                identity.inode(), identity.size(), identity.mtime_ns(),
+                                identity.ctime_ns()));
   }
   return lines;
 }
@@ -226,7 +225,7 @@ std::vector<std::string> SharedIdentityLines(const OpenedSource& source) {
   std::vector<std::string> lines;
   for (const auto& [rank, path, id, identity] : FilesOf(source)) {
     lines.push_back(
-        fmt::format("{}size={} mtime={}", Delimited(path), identity.size, identity.mtime_ns));
+        fmt::format("{}size={} mtime={}", Delimited(path), identity.size(), identity.mtime_ns()));
   }
   return lines;
 }
@@ -236,11 +235,11 @@ std::vector<SourceStamp> StampsOf(const OpenedSource& source) {
   std::map<std::string, SourceStamp> stamps;
   for (const auto& [rank, path, id, identity] : FilesOf(source)) {
     const SourceStamp stamp = {.path = path,
-                               .size = identity.size,
-                               .mtime_ns = identity.mtime_ns,
-                               .inode = identity.inode};
+                               .size = identity.size(),
+                               .mtime_ns = identity.mtime_ns(),
+                               .inode = identity.inode()};
     const auto [known, is_new] = stamps.emplace(path, stamp);
-    if (!is_new && known->second != stamp) known->second = {.path = path, .size = identity.size};
+    if (!is_new && known->second != stamp) known->second = {.path = path, .size = identity.size()};
   }
   std::vector<SourceStamp> all;
   all.reserve(stamps.size());
@@ -313,7 +312,8 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   if (target_strategy != nullptr) spec.target_strategy = StrategyDigest(*target_strategy);
   const std::set<int64_t> read = RanksRead(work);
   for (const ChosenFile& file : source.chosen()) {
-    if (read.contains(file.rank)) spec.sources.push_back({file.relative_path, file.identity.size});
+    if (read.contains(file.rank))
+      spec.sources.push_back({file.relative_path, file.identity.size()});
   }
   spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);
   for (const std::string& name :

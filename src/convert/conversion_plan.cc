@@ -140,7 +140,7 @@ class TargetPlanning {
 
   void AddSources() {
     for (const auto& [rank, file] : used_) {
-      work_.sources.push_back({rank, source_.path(*file), file->identity.size});
+      work_.sources.push_back({rank, source_.path(*file), file->identity.size()});
     }
   }
 

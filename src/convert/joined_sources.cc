@@ -22,7 +22,6 @@
 #include "src/digest/logical_digest.h"
 #include "src/job/target_place.h"
 #include "src/os/output_directory.h"
-#include "src/os/paths.h"
 #include "src/record/manifest_codec.h"
 #include "src/record/part_record.h"
 #include "src/tensor/block_copy.h"

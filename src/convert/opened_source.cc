@@ -13,16 +13,14 @@
 #include "src/base/status_macros.h"
 #include "src/full/folder_tables.h"
 #include "src/full/full_source.h"
-#include "src/io/byte_source.h"
 #include "src/io/decrypted_file.h"
+#include "src/io/storage.h"
 #include "src/mindspore/group_info.h"
 #include "src/mindspore/made_strategy.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/rank_source.h"
 #include "src/mindspore/strategy_loader.h"
-#include "src/os/paths.h"
 #include "src/os/threads.h"
-#include "src/os/used_files.h"
 #include "src/source/listed_placement.h"
 
 namespace reshard {
@@ -157,7 +155,7 @@ Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& 
   ids.reserve(files.size());
   source->found_.files.reserve(files.size());
   for (const auto& [path, relative_path] : files) {
-    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, PinInput(path));
+    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Storage::Of(path).Pin(path));
     const FileId id = source->files_.Add(path, identity);
     source->found_.files.push_back({static_cast<int64_t>(ids.size()), relative_path, id, identity});
     ids.push_back(id);
@@ -174,11 +172,12 @@ void OpenedSource::WarnOfUnusedKey() {
   if (files_.key() == nullptr || chosen().empty()) return;
   std::vector<uint8_t> is_plain(chosen().size());
   const auto look = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
-    if (chosen()[i].identity.size == 0) return {};  // has nothing to encrypt
+    if (chosen()[i].identity.size() == 0) return {};  // has nothing to encrypt
     // Whoever reads the file says what is wrong with it.
-    const Result<LocalFile> file = LocalFile::Open(path(chosen()[i]));
+    const std::string& at = path(chosen()[i]);
+    const Result<std::unique_ptr<ByteSource>> file = Storage::Of(at).Open(at);
     if (!file.ok()) return {};
-    const Result<std::optional<EncryptionMode>> mode = EncryptionModeOf(*file);
+    const Result<std::optional<EncryptionMode>> mode = EncryptionModeOf(**file);
     is_plain[i] = mode.ok() && !*mode ? 1 : 0;
     return {};
   };
@@ -203,7 +202,7 @@ void OpenedSource::TakeEmptyFiles(const std::string& name) {
   NumberRanges ranks;
   FirstFew paths;
   for (const ChosenFile& file : chosen()) {
-    if (file.identity.size > 0) continue;
+    if (file.identity.size() > 0) continue;
     ranks.Add(file.rank);
     paths.Add(Escape(path(file)));
   }
@@ -294,7 +293,7 @@ Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::
 
 const Container& OpenedSource::ContainerOfContent() {
   for (const ChosenFile& file : chosen()) {
-    if (file.identity.size == 0) continue;
+    if (file.identity.size() == 0) continue;
     const Result<uint64_t> size = files_.Size(file.id);
     std::vector<std::byte> head(size.ok() ? std::min<uint64_t>(*size, kSignatureBytes) : 0);
     // Whoever reads the file says what is wrong with it.

@@ -73,7 +73,7 @@ Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const
                                                    const SourceLimits& limits = {});
 
 // Opens `files` by themselves: no strategies, and a file's rank is its place here. Errors: those of
-// IdentityOf.
+// Storage::Pin.
 Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
                                                    const SourceLimits& limits = {},
                                                    std::shared_ptr<const EncryptionKey> key = {});

@@ -13,11 +13,11 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/opened_source.h"
-#include "src/io/byte_source.h"
 #include "src/io/shared_work.h"
+#include "src/io/storage.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_pattern.h"
-#include "src/os/paths.h"
+#include "src/os/path_location.h"
 #include "src/os/system_call.h"
 #include "src/plan/parameter_choice.h"
 
@@ -28,7 +28,7 @@ namespace {
 // to say.
 Status CheckSourceExists(const SourceSpec& source) {
   if (source.path.empty() || IsRankPattern(source.path)) return {};
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(source.path));
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source.path).KindOf(source.path));
   return kind == PathKind::kMissing ? ErrnoStatus(ENOENT, "open", source.path) : Status();
 }
 
@@ -163,7 +163,8 @@ Status CheckRecodeOptions(const RecodeOptions& options) {
 
 Result<Renames> v0_1::ReadRenames(const std::string& path) {
   return CatchOutOfMemory([&]() -> Result<Renames> {
-    RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxRenameMapBytes));
+    RESHARD_ASSIGN_OR_RETURN(const std::string bytes,
+                             Storage::Of(path).ReadWhole(path, kMaxRenameMapBytes));
     RESHARD_ASSIGN_OR_RETURN(Renames renames, ParseRenameMap(path, bytes));
     const Status status = CheckRenames(renames);
     if (!status.ok()) {

@@ -13,19 +13,19 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/full/full_folder.h"
+#include "src/io/storage.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/output_directory.h"
-#include "src/os/paths.h"
 #include "src/record/manifest_codec.h"
 #include "src/record/origin.h"
 
 namespace reshard {
 namespace {
 
-// As ListDirectory, but nothing where there is no folder.
+// As Storage::List, but nothing where there is no folder.
 Result<std::vector<DirectoryEntry>> ListIfThere(const std::string& path) {
-  auto entries = ListDirectory(path);
+  auto entries = Storage::Of(path).List(path);
   if (entries.status().code() == StatusCode::kNotFound) return std::vector<DirectoryEntry>();
   if (entries.ok() || entries.status().system_error() != ENOTDIR) return entries;
   return std::vector<DirectoryEntry>();  // the job says what is in its way
@@ -49,7 +49,7 @@ Result<std::vector<DirectoryEntry>> EntriesToCome(const SetInFolder& set) {
   });
   for (const std::string& file : set.files) {
     const size_t slash = file.find('/');
-    DirectoryEntry entry{file.substr(0, slash), slash != std::string::npos, false};
+    DirectoryEntry entry{.name = file.substr(0, slash), .is_directory = slash != std::string::npos};
     entry.is_regular = !entry.is_directory;
     entries.push_back(std::move(entry));
   }

@@ -163,7 +163,7 @@ uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stage
     for (const int64_t stage : stages) {
       const int64_t first = rule.SourceRank(stage, 0);
       if (file.rank >= first && file.rank < first + rule.source_devices()) {
-        bytes += file.identity.size;
+        bytes += file.identity.size();
       }
     }
   }

@@ -18,8 +18,8 @@
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/storage.h"
 #include "src/mindspore/rank_pattern.h"
-#include "src/os/paths.h"
 #include "src/source/table_cache.h"
 #include "src/tensor/byte_box.h"
 
@@ -111,7 +111,7 @@ Status CheckAllShards(std::span<const std::string> paths) {
   }
   for (const auto& [folder, own] : names) {
     std::vector<std::string> others;
-    if (const auto entries = ListDirectory(folder); entries.ok()) {
+    if (const auto entries = Storage::Of(folder).List(folder); entries.ok()) {
       for (const DirectoryEntry& entry : *entries) {
         if (ShardStatedBy(entry.name) && !own.contains(entry.name)) {
           others.push_back(Escape(entry.name));

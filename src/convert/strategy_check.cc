@@ -7,7 +7,6 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "src/base/quote.h"
@@ -15,6 +14,7 @@
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/unmatched_names.h"
+#include "src/os/file_identity.h"
 #include "src/source/shard_grid.h"
 #include "src/verify/shard_sample.h"
 
@@ -55,12 +55,11 @@ std::optional<std::string> DifferentPart(const OpenedSource& source, const Param
 
 // Fails where one file, by whatever paths, stands for ranks that hold different parts.
 Status CheckOneFileEach(const OpenedSource& source, const ParameterChoice& choice) {
-  using Key = std::tuple<uint64_t, uint64_t, uint64_t>;
+  using Key = std::pair<FileIdentity::Key, uint64_t>;  // and the size
   std::map<Key, std::vector<const ChosenFile*>> by_file;
   for (const ChosenFile& file : source.chosen()) {
-    // Some file systems have no numbers.
-    if (file.identity.inode == 0) continue;
-    by_file[{file.identity.device, file.identity.inode, file.identity.size}].push_back(&file);
+    if (!file.identity.has_key()) continue;
+    by_file[{file.identity.key(), file.identity.size()}].push_back(&file);
   }
   for (const auto& [key, files] : by_file) {
     for (size_t i = 1; i < files.size(); ++i) {

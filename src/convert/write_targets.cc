@@ -36,7 +36,7 @@ WriteMode WriteModeOf(TargetIo io) {
 SourceNames NamesOf(const OpenedSource& source) {
   SourceNames names;
   for (const ChosenFile& file : source.chosen()) {
-    names[file.id] = {.path = file.relative_path, .size = file.identity.size};
+    names[file.id] = {.path = file.relative_path, .size = file.identity.size()};
   }
   return names;
 }

@@ -9,8 +9,7 @@
 #include "format/safetensors/safetensors_container.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/os/paths.h"
-#include "src/os/used_files.h"
+#include "src/io/storage.h"
 
 namespace reshard {
 namespace {
@@ -24,12 +23,13 @@ bool IsFolderIndex(std::string_view name) {
 }
 
 Result<std::optional<FullFolder>> FindFullFolder(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(path));
+  const Storage& storage = Storage::Of(path);
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage.List(path));
   for (const DirectoryEntry& entry : entries) {
     const bool counts =
         IsFolderIndex(entry.name) || ContainerNamed(entry.name) == &kSafetensorsContainer;
     if (entry.is_directory || !counts) continue;
-    RESHARD_RETURN_IF_ERROR(KeepFromOutputs(fmt::format("{}/{}", path, entry.name)));
+    RESHARD_RETURN_IF_ERROR(storage.KeepFromOutputs(fmt::format("{}/{}", path, entry.name)));
   }
   return FullFolderOf(path, entries);
 }

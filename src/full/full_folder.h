@@ -15,7 +15,7 @@
 
 #include "format/weight_map/weight_map_codec.h"
 #include "reshard/status.h"
-#include "src/os/paths.h"
+#include "src/os/path_kind.h"
 
 namespace reshard {
 
@@ -44,7 +44,7 @@ Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
 
 // Returns what the names in the folder `path` say that it is, nothing where it has no index and not
 // just one safetensors file. Errors: kMismatch where several indexes leave the choice open; those
-// of ListDirectory.
+// of Storage::List.
 Result<std::optional<FullFolder>> FindFullFolder(const std::string& path);
 
 }  // namespace reshard

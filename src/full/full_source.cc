@@ -20,8 +20,7 @@
 #include "src/base/status_macros.h"
 #include "src/full/folder_tables.h"
 #include "src/full/full_folder.h"
-#include "src/os/paths.h"
-#include "src/os/used_files.h"
+#include "src/io/storage.h"
 #include "src/source/indexed_file.h"
 #include "src/source/listed_placement.h"
 
@@ -30,7 +29,7 @@ namespace {
 
 // Returns the folder, or the one file, that `path` names; nothing where it names something else.
 Result<std::optional<FullFolder>> FolderOf(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(path).KindOf(path));
   if (kind == PathKind::kDirectory) return FindFullFolder(path);
   if (kind != PathKind::kFile || ContainerNamed(path) != &kSafetensorsContainer) {
     return std::optional<FullFolder>();
@@ -50,7 +49,7 @@ Status CheckIsIndex(const FileBytes& file) {
 
 Result<ChosenFile> Pin(SourceFiles& files, const std::string& path, const std::string& name,
                        int64_t rank) {
-  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, PinInput(path));
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Storage::Of(path).Pin(path));
   return ChosenFile{rank, name, files.Add(path, identity), identity};
 }
 
@@ -165,7 +164,7 @@ Status FindIndexed(const FullFolder& folder, const SourceRequest& request, Found
   };
   if (folder.family == FolderFamily::kUnified && !is_mapped(kHyperParamFile)) {
     const std::string beside = PathIn(request.path, kHyperParamFile);
-    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(beside));
+    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(beside).KindOf(beside));
     if (kind != PathKind::kMissing) {
       found.rest = static_cast<int64_t>(weights.files.size());
       RESHARD_ASSIGN_OR_RETURN(

@@ -1,5 +1,5 @@
-// ByteSource: bytes that do not change while they are read: a local file's, or what an encrypted
-// one decrypts to (decrypted_file.h).
+// ByteSource: bytes that do not change while they are read: those of a file that Storage opened
+// (storage.h), or those that an encrypted one decrypts to (decrypted_file.h).
 //
 // Any number of threads may read from one.
 #ifndef RESHARD_SRC_IO_BYTE_SOURCE_H_
@@ -8,16 +8,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "src/os/file_identity.h"
 #include "src/os/file_pages.h"
-#include "src/os/input_file.h"
-#include "src/os/paths.h"
+#include "src/os/mapped_file.h"
 #include "src/os/system_call.h"
 
 namespace reshard {
@@ -35,6 +35,20 @@ enum class Decryption {
 // meant.
 class FilePages {
  public:
+  // Maps the file, which must not be empty. The kernel then reads nothing around the pages of the
+  // map that are touched; with kLarge, it reads the large pages (file_pages.h) that they lie in,
+  // where that works. Errors: those of MapFile.
+  enum class MapPages { kSmall, kLarge };
+  virtual Status Map(MapPages pages) = 0;
+
+  // Maps the file, which must not be empty, for somebody who may keep the map longer than the
+  // source. Errors: those of MapFile.
+  virtual Result<std::shared_ptr<std::byte>> MapWhole(MapAccess access) const = 0;
+
+  // Ok while the file is the one that was opened. It is asked about the file that is open, not the
+  // one that lies at its path by now. Errors: kChanged; kIo.
+  virtual Status CheckUnchanged() const = 0;
+
   // The first byte of the file's map; null: it is not mapped. Touch its bytes under the fault guard
   // (fault_guard.h), because a file that shrinks takes its pages away. In the last page, bytes
   // beyond the new end read as zeros without a sign: only the identity tells.
@@ -71,7 +85,8 @@ class FilePages {
   ~FilePages() = default;
 };
 
-// A source is its size, ReadAt and Prefetch; the other virtual functions say what else it can do.
+// A source is its identity, its size, ReadAt and Prefetch; the other virtual functions say what
+// else it can do.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -97,11 +112,14 @@ class ByteSource {
 
   // Whether each read waits for a server, as on a network or FUSE file system.
   virtual bool IsRemote() const { return true; }
+  // Whether reads here and there cost about as much as reads in a row, as far as that is known.
+  virtual bool HasCheapReads() const { return false; }
   // Whether these bytes can be had without a wait for a disk or a server.
   virtual bool IsCached(ByteRange /*range*/) const { return false; }
   virtual Decryption decryption() const { return Decryption::kNone; }
   // Null where the source is no local file, or takes care of its pages by itself.
   virtual const FilePages* pages() const { return nullptr; }
+  virtual FilePages* pages() { return nullptr; }
 
  protected:
   ByteSource(std::string path, const FileIdentity& identity)
@@ -113,65 +131,6 @@ class ByteSource {
   std::string path_;
   FileIdentity identity_;
 };
-
-// A regular file, open and perhaps mapped. Owns its descriptor and its map. Once made and mapped it
-// does not change.
-class LocalFile final : public ByteSource, public FilePages {
- public:
-  // Opens without ever waiting for another process; symbolic links are followed. Reads will not
-  // read ahead. Errors: kNotFound; kCorrupt for a folder, pipe, device or socket; kIo.
-  static Result<LocalFile> Open(const std::string& path);
-
-  LocalFile(LocalFile&& other) noexcept = default;
-  LocalFile& operator=(LocalFile&& other) noexcept = default;
-
-  uint64_t size() const override { return identity().size; }
-
-  // The identity at this moment, of the file that is open and not of what lies at its path now.
-  // Errors: kIo.
-  Result<FileIdentity> CurrentIdentity() const;
-
-  Status ReadAt(uint64_t offset, std::span<std::byte> destination) const override;
-  void Prefetch(ByteRange range) const override;
-  // Whether the file lies on a network or FUSE file system. There a map is slow, and a page that
-  // the server does not deliver is a signal instead of an error.
-  bool IsRemote() const override;
-  // Whether reads here and there cost about as much as reads in a row, as far as the kernel says.
-  bool HasCheapReads() const;
-
-  // Maps the file, which must not be empty. The kernel reads ahead as it does for any map.
-  // Errors: kIo, for want of address space or because its file system has no maps.
-  Status Map();
-  // From now on the kernel reads nothing around the pages of the map that are touched.
-  void AdviseRandom() const;
-  // As AdviseLargePages of file_pages.h, where that works.
-  void AdviseLargePages();
-
-  const FilePages* pages() const override { return this; }
-  const std::byte* map() const override { return map_ ? map_->data() : nullptr; }
-  Status ExplainFault(uint64_t offset) const override;
-  Status Populate(ByteRange range) const override;
-  bool ReadsLargePages() const override { return reads_large_pages_; }
-  void Unmap(ByteRange range) const override;
-  Residency FindUncached(ByteRange range,
-                         const std::function<void(ByteRange)>& visit) const override;
-  bool DropCached(ByteRange range) const override;
-  FileDescriptor OpenPastCache() const override { return ReopenDirect(descriptor_.get()); }
-  bool ReadPastCache(const FileDescriptor& opened, uint64_t offset,
-                     std::span<std::byte> destination) const override;
-
- private:
-  LocalFile(std::string path, InputFile file)
-      : ByteSource(std::move(path), file.identity), descriptor_(std::move(file.descriptor)) {}
-
-  FileDescriptor descriptor_;
-  std::optional<FileMap> map_;
-  bool reads_large_pages_ = false;
-};
-
-// Returns the content of a small file.
-// Errors: as LocalFile::Open and ReadAt; kCorrupt when it has more than `limit` bytes.
-Result<std::string> ReadFile(const std::string& path, uint64_t limit);
 
 }  // namespace reshard
 

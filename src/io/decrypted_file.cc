@@ -24,8 +24,8 @@ namespace {
 constexpr std::string_view kTrailerBegin = "crc_num";
 constexpr uint64_t kTrailerBytes = 17;
 
-// As LocalFile::FindUncached, of any number of bytes. Returns whether the kernel told of all.
-bool ForEachUncached(const LocalFile& file, ByteRange pages,
+// As FilePages::FindUncached, of any number of bytes. Returns whether the kernel told of all.
+bool ForEachUncached(const FilePages& file, ByteRange pages,
                      const std::function<void(ByteRange)>& visit) {
   bool is_told = true;
   for (uint64_t at = pages.offset; at < pages.end(); at += kMostResidencyBytes) {
@@ -40,7 +40,7 @@ constexpr size_t kHeadersAhead = 64;
 
 // Has the disk read the headers of the next blocks from the one at `offset` on, and what stands
 // before each, as far as they are `stride` bytes each.
-void AskForHeaders(const LocalFile& file, uint64_t offset, uint64_t stride) {
+void AskForHeaders(const ByteSource& file, uint64_t offset, uint64_t stride) {
   for (size_t i = 1; i <= kHeadersAhead && file.size() > kMostBlockHeader; ++i) {
     const uint64_t next = offset + i * stride;
     if (next > file.size() - kMostBlockHeader) return;
@@ -48,7 +48,7 @@ void AskForHeaders(const LocalFile& file, uint64_t offset, uint64_t stride) {
   }
 }
 
-Result<bool> IsTrailer(const LocalFile& file, uint64_t offset) {
+Result<bool> IsTrailer(const ByteSource& file, uint64_t offset) {
   if (file.size() - offset != kTrailerBytes) return false;
   std::array<char, kTrailerBegin.size()> begin;
   RESHARD_RETURN_IF_ERROR(file.ReadAt(offset, std::as_writable_bytes(std::span(begin))));
@@ -63,12 +63,12 @@ Result<bool> IsTrailer(const LocalFile& file, uint64_t offset) {
 class EncryptedBlocks::CipherReader {
  public:
   // Of bytes in the file's `range`.
-  CipherReader(const LocalFile& file, ByteRange range) : file_(file), range_(range) {}
+  CipherReader(const ByteSource& file, ByteRange range) : file_(file), range_(range) {}
   CipherReader(const CipherReader&) = delete;
   CipherReader& operator=(const CipherReader&) = delete;
   ~CipherReader() { Leave(); }
 
-  // As LocalFile::ReadAt.
+  // As ByteSource::ReadAt.
   Status Read(uint64_t offset, std::span<std::byte> buffer) {
     const ByteRange bytes{offset, buffer.size()};
     if (bytes.offset < pages_.offset || bytes.end() > pages_.end()) {
@@ -87,7 +87,12 @@ class EncryptedBlocks::CipherReader {
     const uint64_t begin = bytes.offset / PageSize() * PageSize();
     const uint64_t end = std::max(bytes.end(), std::min(range_.end(), begin + kAtATime));
     pages_ = {begin, end - begin};
-    ForEachUncached(file_, pages_, [this](ByteRange uncached) { uncached_.push_back(uncached); });
+    if (file_.pages() == nullptr) {
+      if (end > bytes.end()) file_.Prefetch({bytes.offset, end - bytes.offset});
+      return;
+    }
+    ForEachUncached(*file_.pages(), pages_,
+                    [this](ByteRange uncached) { uncached_.push_back(uncached); });
     if (end == bytes.end()) return;
     for (const ByteRange& uncached : uncached_) {
       file_.Prefetch({uncached.offset, std::min(uncached.length, end - uncached.offset)});
@@ -95,18 +100,18 @@ class EncryptedBlocks::CipherReader {
   }
 
   void Leave() {
-    for (const ByteRange& uncached : uncached_) file_.DropCached(uncached);
+    for (const ByteRange& uncached : uncached_) file_.pages()->DropCached(uncached);
     uncached_.clear();
     pages_ = {};
   }
 
-  const LocalFile& file_;
+  const ByteSource& file_;
   const ByteRange range_;
   ByteRange pages_;
   std::vector<ByteRange> uncached_;  // of these pages
 };
 
-Result<std::optional<EncryptionMode>> EncryptionModeOf(const LocalFile& file) {
+Result<std::optional<EncryptionMode>> EncryptionModeOf(const ByteSource& file) {
   if (file.size() < kMagicBytes) return std::optional<EncryptionMode>();
   std::array<std::byte, kMagicBytes> head;
   RESHARD_RETURN_IF_ERROR(file.ReadAt(0, head));
@@ -114,7 +119,7 @@ Result<std::optional<EncryptionMode>> EncryptionModeOf(const LocalFile& file) {
 }
 
 Result<std::shared_ptr<EncryptedBlocks>> EncryptedBlocks::Read(
-    const LocalFile& file, EncryptionMode mode, std::shared_ptr<const EncryptionKey> key) {
+    const ByteSource& file, EncryptionMode mode, std::shared_ptr<const EncryptionKey> key) {
   Result<BlockCipher> cipher = BlockCipher::Make(std::move(key), mode);
   if (!cipher.ok()) {
     return cipher.status().WithMessage(
@@ -137,7 +142,7 @@ Result<std::shared_ptr<EncryptedBlocks>> EncryptedBlocks::Read(
   return blocks;
 }
 
-Result<std::optional<EncryptedBlocks::Layout>> EncryptedBlocks::GuessLayout(const LocalFile& file,
+Result<std::optional<EncryptedBlocks::Layout>> EncryptedBlocks::GuessLayout(const ByteSource& file,
                                                                             Place second) const {
   const std::optional<Layout> none;
   uint64_t end = file.size();
@@ -152,7 +157,7 @@ Result<std::optional<EncryptedBlocks::Layout>> EncryptedBlocks::GuessLayout(cons
   return std::optional(Layout{second, {}, *found, last + 1});
 }
 
-Result<EncryptedBlocks::Layout> EncryptedBlocks::FindEach(const LocalFile& file,
+Result<EncryptedBlocks::Layout> EncryptedBlocks::FindEach(const ByteSource& file,
                                                           Place second) const {
   Layout found;
   found.even = second;
@@ -181,7 +186,7 @@ Result<EncryptedBlocks::Layout> EncryptedBlocks::FindEach(const LocalFile& file,
   return found;
 }
 
-Result<bool> EncryptedBlocks::ProveBefore(const LocalFile& file, size_t number) {
+Result<bool> EncryptedBlocks::ProveBefore(const ByteSource& file, size_t number) {
   if (number <= proven_.load(std::memory_order_acquire)) return true;
   const std::scoped_lock lock(proof_mutex_);
   const Layout& known = layout();
@@ -221,7 +226,7 @@ Result<EncryptedBlock> EncryptedBlocks::ReadHeader(uint64_t offset, uint64_t lef
   return ParseBlockHeader(cipher_.mode(), header, left);
 }
 
-Result<EncryptedBlocks::Place> EncryptedBlocks::EndOf(const LocalFile& file, size_t number,
+Result<EncryptedBlocks::Place> EncryptedBlocks::EndOf(const ByteSource& file, size_t number,
                                                       Place place) const {
   const auto find = [&]() -> Result<Place> {
     const auto read = [&file](uint64_t at, std::span<std::byte> buffer) {
@@ -260,12 +265,12 @@ size_t EncryptedBlocks::BlockAt(uint64_t plain) const {
   return static_cast<size_t>(behind - known.places.begin()) - 1;
 }
 
-Status EncryptedBlocks::InBlock(const LocalFile& file, size_t number, uint64_t offset,
+Status EncryptedBlocks::InBlock(const ByteSource& file, size_t number, uint64_t offset,
                                 const Status& status) const {
   if (status.code() != StatusCode::kCorrupt) return status;
   // Somebody may have written to it meanwhile.
-  const Result<FileIdentity> now = file.CurrentIdentity();
-  if (now.ok() && *now != file.identity()) return file.ExplainFault(offset);
+  const Status unchanged = file.pages() == nullptr ? Status() : file.pages()->CheckUnchanged();
+  if (unchanged.code() == StatusCode::kChanged) return unchanged;
   return CorruptError(fmt::format("{}: encrypted block {} at offset {}: {}", Escape(file.path()),
                                   number, offset, status.message()));
 }
@@ -281,7 +286,7 @@ Result<EncryptedBlock> EncryptedBlocks::HeaderOf(size_t number, const CipherByte
                                   expected, block.cipher_bytes));
 }
 
-Status EncryptedBlocks::CheckNow(const LocalFile& file, size_t number) const {
+Status EncryptedBlocks::CheckNow(const ByteSource& file, size_t number) const {
   const Place place = PlaceOf(number);
   const Place next = PlaceOf(number + 1);
   CipherReader reader(file, {place.offset, next.offset - place.offset});
@@ -317,7 +322,7 @@ size_t EncryptedBlocks::BeginChecks(size_t number) {
   return count;
 }
 
-Status EncryptedBlocks::Check(const LocalFile& file, size_t number) {
+Status EncryptedBlocks::Check(const ByteSource& file, size_t number) {
   // Of the blocks behind this one, whoever reads them says what is wrong.
   static_cast<void>(ProveBefore(file, std::min(number + kCheckedTogether, layout().count)));
   const size_t count = BeginChecks(number);
@@ -345,7 +350,7 @@ bool EncryptedBlocks::IsUnknown(size_t number) const {
   return states_[number] == BlockState::kUnknown;
 }
 
-Status EncryptedBlocks::ReadOfBlock(const LocalFile& file, size_t number, uint64_t from,
+Status EncryptedBlocks::ReadOfBlock(const ByteSource& file, size_t number, uint64_t from,
                                     std::span<std::byte> plain, CipherReader& reader) {
   const Place place = PlaceOf(number);
   const uint64_t first = place.offset + BlockHeaderBytes(mode());
@@ -372,7 +377,8 @@ Status EncryptedBlocks::ReadOfBlock(const LocalFile& file, size_t number, uint64
   return is_gcm ? Status() : Check(file, number);
 }
 
-Status EncryptedBlocks::ReadAt(const LocalFile& file, uint64_t offset, std::span<std::byte> plain) {
+Status EncryptedBlocks::ReadAt(const ByteSource& file, uint64_t offset,
+                               std::span<std::byte> plain) {
   CipherReader reader(file, CipherOf({offset, plain.size()}));
   while (!plain.empty()) {
     const size_t number = BlockAt(offset);
@@ -402,16 +408,18 @@ ByteRange EncryptedBlocks::CipherOf(ByteRange plain) const {
 
 bool DecryptedFile::IsCached(ByteRange range) const {
   const ByteRange cipher = blocks_->CipherOf(range);
+  if (file_->pages() == nullptr) return file_->IsCached(cipher);
   const uint64_t before = cipher.offset % PageSize();
   bool is_cached = true;
-  const bool is_told = ForEachUncached(file_, {cipher.offset - before, cipher.length + before},
-                                       [&is_cached](ByteRange /*pages*/) { is_cached = false; });
+  const bool is_told =
+      ForEachUncached(*file_->pages(), {cipher.offset - before, cipher.length + before},
+                      [&is_cached](ByteRange /*pages*/) { is_cached = false; });
   return is_told && is_cached;
 }
 
 Status DecryptedFile::ReadAt(uint64_t offset, std::span<std::byte> destination) const {
   RESHARD_RETURN_IF_ERROR(CheckRange(offset, destination.size()));
-  return blocks_->ReadAt(file_, offset, destination);
+  return blocks_->ReadAt(*file_, offset, destination);
 }
 
 }  // namespace reshard

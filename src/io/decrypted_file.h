@@ -24,7 +24,6 @@
 #include "reshard/status.h"
 #include "src/cipher/encrypted_block.h"
 #include "src/io/byte_source.h"
-#include "src/os/paths.h"
 
 namespace reshard {
 
@@ -39,7 +38,7 @@ class EncryptedBlocks {
   // trailer of a CRC, which MindSpore writes there and which counts for nothing. Errors: kCorrupt,
   // naming the block's offset; kResourceExhausted for more than kMostBlocks that are not all as
   // large; those of `file` and of BlockCipher.
-  static Result<std::shared_ptr<EncryptedBlocks>> Read(const LocalFile& file, EncryptionMode mode,
+  static Result<std::shared_ptr<EncryptedBlocks>> Read(const ByteSource& file, EncryptionMode mode,
                                                        std::shared_ptr<const EncryptionKey> key);
 
   static constexpr size_t kMostBlocks = size_t{1} << 20;
@@ -59,7 +58,7 @@ class EncryptedBlocks {
 
   // As ByteSource::ReadAt. Errors, besides: kCorrupt for a block that is not what was expected
   // where it lies, or does not fit the key.
-  Status ReadAt(const LocalFile& file, uint64_t offset, std::span<std::byte> plain);
+  Status ReadAt(const ByteSource& file, uint64_t offset, std::span<std::byte> plain);
   // Returns the range of the file that has what `plain` is decrypted from, and perhaps a unit more;
   // without what CBC's first unit needs of the one before.
   ByteRange CipherOf(ByteRange plain) const;
@@ -84,15 +83,15 @@ class EncryptedBlocks {
 
   // Guesses from the first header, behind which `second` would begin, and the last one; nothing if
   // they do not fit.
-  Result<std::optional<Layout>> GuessLayout(const LocalFile& file, Place second) const;
+  Result<std::optional<Layout>> GuessLayout(const ByteSource& file, Place second) const;
   // Reads all headers.
-  Result<Layout> FindEach(const LocalFile& file, Place second) const;
+  Result<Layout> FindEach(const ByteSource& file, Place second) const;
   // Proves that the blocks before `number` are where the layout has them. Returns false if they are
   // not: then the layout is another one now. Errors: kCorrupt if it cannot be another one either.
-  Result<bool> ProveBefore(const LocalFile& file, size_t number);
+  Result<bool> ProveBefore(const ByteSource& file, size_t number);
   // Reads the header and the padding of a block that begins at `place`, and returns where it ends.
   // `number` is for messages.
-  Result<Place> EndOf(const LocalFile& file, size_t number, Place place) const;
+  Result<Place> EndOf(const ByteSource& file, size_t number, Place place) const;
   // Returns what the header at `offset` of the file says, behind which `left` bytes are left, those
   // of the header included; read(offset, buffer) reads of the file.
   Result<EncryptedBlock> ReadHeader(uint64_t offset, uint64_t left, const CipherBytes& read) const;
@@ -105,17 +104,18 @@ class EncryptedBlocks {
   // As ReadHeader; the block has to be as long as it was found to be.
   Result<EncryptedBlock> HeaderOf(size_t number, const CipherBytes& read) const;
   // Decrypts bytes of a block, from byte `from` of it on.
-  Status ReadOfBlock(const LocalFile& file, size_t number, uint64_t from,
+  Status ReadOfBlock(const ByteSource& file, size_t number, uint64_t from,
                      std::span<std::byte> plain, CipherReader& reader);
   // Checks the block unless that was done; waits for who is doing it. Where large blocks are
   // checked one after the other, as for headers in each of them, does some on several threads.
-  Status Check(const LocalFile& file, size_t number);
+  Status Check(const ByteSource& file, size_t number);
   // Returns how many blocks from this one on the caller is to check; 0 where it was.
   size_t BeginChecks(size_t number);
-  Status CheckNow(const LocalFile& file, size_t number) const;
+  Status CheckNow(const ByteSource& file, size_t number) const;
   bool IsUnknown(size_t number) const;
   // Says of which block `status`, if it is kCorrupt, speaks, or that the file has changed.
-  Status InBlock(const LocalFile& file, size_t number, uint64_t offset, const Status& status) const;
+  Status InBlock(const ByteSource& file, size_t number, uint64_t offset,
+                 const Status& status) const;
 
   static constexpr size_t kCheckedTogether = 4;
 
@@ -137,8 +137,8 @@ class EncryptedBlocks {
 
 class DecryptedFile final : public ByteSource {
  public:
-  DecryptedFile(LocalFile file, std::shared_ptr<EncryptedBlocks> blocks)
-      : ByteSource(file.path(), file.identity()),
+  DecryptedFile(std::unique_ptr<const ByteSource> file, std::shared_ptr<EncryptedBlocks> blocks)
+      : ByteSource(file->path(), file->identity()),
         file_(std::move(file)),
         blocks_(std::move(blocks)) {}
 
@@ -149,18 +149,18 @@ class DecryptedFile final : public ByteSource {
   Status ReadAt(uint64_t offset, std::span<std::byte> destination) const override;
   // Does nothing: nobody would drop the pages, which would count as cached before.
   void Prefetch(ByteRange /*range*/) const override {}
-  bool IsRemote() const override { return file_.IsRemote(); }
+  bool IsRemote() const override { return file_->IsRemote(); }
   bool IsCached(ByteRange range) const override;
 
   const std::shared_ptr<EncryptedBlocks>& blocks() const { return blocks_; }
 
  private:
-  LocalFile file_;
+  std::unique_ptr<const ByteSource> file_;
   std::shared_ptr<EncryptedBlocks> blocks_;
 };
 
 // Returns the mode in which the file is encrypted, if it is. Errors: those of `file`.
-Result<std::optional<EncryptionMode>> EncryptionModeOf(const LocalFile& file);
+Result<std::optional<EncryptionMode>> EncryptionModeOf(const ByteSource& file);
 
 }  // namespace reshard
 

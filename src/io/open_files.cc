@@ -10,6 +10,7 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/storage.h"
 #include "src/os/threads.h"
 
 namespace reshard {
@@ -34,16 +35,16 @@ Result<std::optional<std::string>> Compare(const FileIdentity& pinned,
   return change;
 }
 
-Result<FileIdentity> IdentityIn(const Result<LocalFile>& source) {
+Result<FileIdentity> IdentityIn(const Result<std::unique_ptr<ByteSource>>& source) {
   if (!source.ok()) return source.status();
-  return source->identity();
+  return (*source)->identity();
 }
 
 }  // namespace
 
 size_t Askers(const std::string& path, size_t workers) {
-  const Result<LocalFile> file = LocalFile::Open(path);
-  return file.ok() && file->IsRemote() ? std::max(workers, kMostAsking) : workers;
+  const Result<std::unique_ptr<ByteSource>> file = Storage::Of(path).Open(path);
+  return file.ok() && (*file)->IsRemote() ? std::max(workers, kMostAsking) : workers;
 }
 
 OpenFiles::~OpenFiles() {
@@ -98,16 +99,17 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
                                                         bool used,
                                                         std::shared_ptr<EncryptedBlocks>& blocks,
                                                         uint64_t& addresses) {
-  Result<LocalFile> source = LocalFile::Open(path);
-  if (pinned && (used || source.ok())) {
+  Result<std::unique_ptr<ByteSource>> opened = Storage::Of(path).Open(path);
+  if (pinned && (used || opened.ok())) {
     RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
-                             Compare(*pinned, IdentityIn(source)));
+                             Compare(*pinned, IdentityIn(opened)));
     if (change) {
       return ChangedError(fmt::format("{}: the file changed while it was in use: {}; {}",
                                       Escape(path), *change, kAdvice));
     }
   }
-  if (!source.ok()) return source.status();
+  if (!opened.ok()) return opened.status();
+  std::unique_ptr<ByteSource> source = *std::move(opened);
   if (key_ != nullptr && blocks == nullptr) {
     RESHARD_ASSIGN_OR_RETURN(const std::optional<EncryptionMode> mode, EncryptionModeOf(*source));
     if (mode) {
@@ -116,24 +118,23 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
   }
   const bool wants_map =
       access_ == SourceAccess::kMap || (access_ == SourceAccess::kAuto && !source->IsRemote());
-  // Without a map, for want of address space or because this file system has none, pread serves.
-  if (source->size() > 0 && wants_map && TakeAddresses(source->size())) {
+  // Without a map, for want of address space or because the storage has none, reads serve.
+  FilePages* const pages = source->pages();
+  if (pages != nullptr && source->size() > 0 && wants_map && TakeAddresses(source->size())) {
     addresses = source->size();
-    if (const Status mapped = source->Map(); mapped.ok()) {
-      // Windows fetch all of their pages at once; nothing else of the file is wanted.
-      source->AdviseRandom();
-      // Who decrypts touches what others do not want.
-      if (blocks == nullptr) source->AdviseLargePages();
-    } else {
+    // Windows fetch all of their pages at once; nothing else of the file is wanted. Who decrypts
+    // touches what others do not want.
+    const Status mapped =
+        pages->Map(blocks == nullptr ? FilePages::MapPages::kLarge : FilePages::MapPages::kSmall);
+    if (!mapped.ok()) {
       GiveAddresses(addresses);
       if (access_ == SourceAccess::kMap) return mapped;
     }
   }
   if (blocks != nullptr) {
-    return std::make_unique<OpenFile>(std::make_unique<DecryptedFile>(std::move(*source), blocks),
-                                      windows_);
+    source = std::make_unique<DecryptedFile>(std::move(source), blocks);
   }
-  return std::make_unique<OpenFile>(std::make_unique<LocalFile>(std::move(*source)), windows_);
+  return std::make_unique<OpenFile>(std::move(source), windows_);
 }
 
 bool OpenFiles::TakeAddresses(uint64_t bytes) {
@@ -239,7 +240,8 @@ Status OpenFiles::VerifyUnchanged(const std::vector<const Entry*>& used) const {
   std::vector<std::optional<std::string>> changes(used.size());
   const auto compare = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
     // Of a file that was used, neither path nor identity is ever written again: no lock.
-    RESHARD_ASSIGN_OR_RETURN(changes[i], Compare(*used[i]->pinned, IdentityOf(used[i]->path)));
+    const Storage& storage = Storage::Of(used[i]->path);
+    RESHARD_ASSIGN_OR_RETURN(changes[i], Compare(*used[i]->pinned, storage.Stat(used[i]->path)));
     return {};
   };
   const size_t workers = used.empty() ? 1 : Askers(used.front()->path, 1);

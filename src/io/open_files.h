@@ -27,7 +27,6 @@
 #include "src/io/decrypted_file.h"
 #include "src/io/file_windows.h"
 #include "src/os/memory_usage.h"
-#include "src/os/paths.h"
 
 namespace reshard {
 
@@ -37,7 +36,7 @@ using FileId = uint32_t;
 // How the bytes of files are reached.
 enum class SourceAccess {
   kAuto,   // mapped where that works and the file system is local, else read
-  kMap,    // mapped; a file that cannot be mapped is an error
+  kMap,    // mapped; a local file that cannot be mapped is an error
   kPread,  // read
 };
 
@@ -118,7 +117,7 @@ class OpenFiles {
   std::optional<uint64_t> KnownSize(FileId id) const;
 
   // Opens the file unless it is open.
-  // Errors: those of LocalFile::Open and EncryptedBlocks::Read; kChanged when it is not what it was
+  // Errors: those of Storage::Open and EncryptedBlocks::Read; kChanged when it is not what it was
   // at the first opening.
   Result<Lease> Acquire(FileId id);
 

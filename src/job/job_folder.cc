@@ -47,8 +47,8 @@ std::string FinishedName(const WorkerShare& worker) {
 // What a line of the list of files to prune begins with. Without the device, which is another one
 // when the file system is mounted anew.
 std::string PrunedIdentity(const FileIdentity& identity) {
-  return fmt::format("{} {} {} {} ", identity.inode, identity.size, identity.mtime_ns,
-                     identity.ctime_ns);
+  return fmt::format("{} {} {} {} ", identity.inode(), identity.size(), identity.mtime_ns(),
+                     identity.ctime_ns());
 }
 
 // The whole line; nothing before the path has a slash.
@@ -530,14 +530,13 @@ Result<uint64_t> JobFolder::Prune(const OutputDirectory& target) const {
     const auto entry = LookAt(target, file_path);
     if (!entry.ok() || !*entry) continue;
     const std::string path_there = fmt::format("{}/{}", target.path(), file_path);
-    const auto identity = IdentityOf(path_there);
-    if (!identity.ok()) continue;
+    const FileIdentity& identity = (*entry)->identity;
     // Somebody else's by now, unless it is the file that was looked at, or a copy of it.
-    if (!line.starts_with(PrunedIdentity(*identity))) {
+    if (!line.starts_with(PrunedIdentity(identity))) {
       const std::string_view before = line.substr(0, slash);
       const std::string digest(before.substr(before.rfind(' ') + 1));
       if (digest.empty()) continue;
-      const auto same = IsAsRecorded(path_there, identity->size, digest, nullptr, {});
+      const auto same = IsAsRecorded(path_there, identity.size(), digest, nullptr, {});
       if (!same.ok() || !*same) continue;
     }
     for (const std::string& path : {RecordPath(file_path), file_path}) {

@@ -10,7 +10,6 @@
 #include "src/base/status_macros.h"
 #include "src/job/file_digests.h"
 #include "src/job/target_place.h"
-#include "src/os/paths.h"
 
 namespace reshard {
 namespace {
@@ -34,20 +33,18 @@ Result<std::vector<ManifestFile>> Candidates(const JobSpec& spec, const TargetFi
   return gone;
 }
 
-// Returns the file as it is, or nothing where it is not what was listed.
-std::optional<PrunedFile> Compare(const ManifestFile& file, const JobSpec& spec,
-                                  const OutputDirectory& target, PruneCheck check,
-                                  const Pruning& known) {
+// Returns the file, which `identity` is of, or nothing where it is not what was listed.
+std::optional<PrunedFile> Compare(const ManifestFile& file, const FileIdentity& identity,
+                                  const JobSpec& spec, const OutputDirectory& target,
+                                  PruneCheck check, const Pruning& known) {
   const auto whole = IsWhole(target, file);
   if (!whole.ok() || !*whole) return std::nullopt;
-  const std::string path = fmt::format("{}/{}", target.path(), file.path);
-  const auto identity = IdentityOf(path);
-  if (!identity.ok()) return std::nullopt;
-  const PrunedFile found{file.path, *identity, file.digest};
+  const PrunedFile found{file.path, identity, file.digest};
   const bool is_known = std::any_of(
       known.files.begin(), known.files.end(),
-      [&](const PrunedFile& one) { return one.path == found.path && one.identity == *identity; });
+      [&](const PrunedFile& one) { return one.path == found.path && one.identity == identity; });
   if (check == PruneCheck::kSizes || file.digest.empty() || is_known) return found;
+  const std::string path = fmt::format("{}/{}", target.path(), file.path);
   const auto same = IsAsRecorded(path, file.size, file.digest, spec.key, {});
   return same.ok() && *same ? std::optional(found) : std::nullopt;
 }
@@ -62,10 +59,10 @@ Result<Pruning> FindPruned(const JobSpec& spec, const TargetFindings& findings,
                            Candidates(spec, findings, target));
   for (const ManifestFile& file : gone) {
     const auto entry = LookAt(target, file.path);
-    if (entry.ok() && !*entry) continue;  // it is gone already
-    if (auto found = Compare(file, spec, target, check, known)) {
+    if (!entry.ok() || !*entry) continue;  // it is gone already, or cannot be reached
+    if (auto found = Compare(file, (*entry)->identity, spec, target, check, known)) {
       pruning.files.push_back(*std::move(found));
-    } else if (entry.ok()) {
+    } else {
       pruning.kept.push_back(file.path);
     }
   }

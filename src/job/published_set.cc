@@ -69,8 +69,8 @@ Result<bool> IsUnchanged(const OutputDirectory& target, const ManifestFile& file
   RESHARD_ASSIGN_OR_RETURN(const auto written, LookAt(target, file.path));
   RESHARD_ASSIGN_OR_RETURN(const auto record, LookAt(target, RecordPath(file.path)));
   if (!written || !record) return false;
-  const bool is_younger =
-      written->mtime_ns > record->mtime_ns || written->ctime_ns > record->ctime_ns;
+  const bool is_younger = written->identity.mtime_ns() > record->identity.mtime_ns() ||
+                          written->identity.ctime_ns() > record->identity.ctime_ns();
   if (!is_younger && spec.resume != Resume::kVerify) return true;
   if (file.digest.empty()) return false;
   return IsAsRecorded(fmt::format("{}/{}", target.path(), file.path), file.size, file.digest,

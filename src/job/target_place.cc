@@ -48,7 +48,7 @@ Result<bool> IsWhole(const OutputDirectory& root, const ManifestFile& file) {
   RESHARD_ASSIGN_OR_RETURN(const std::optional<OutputDirectory::Entry> entry,
                            LookAt(root, file.path));
   return entry && entry->type == OutputDirectory::EntryType::kFile &&
-         entry->size == file.stored_size();
+         entry->identity.size() == file.stored_size();
 }
 
 bool ShareAny(const std::vector<ManifestFile>& a, const std::vector<ManifestFile>& b) {

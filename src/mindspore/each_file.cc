@@ -11,9 +11,8 @@
 #include "src/base/natural_order.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/storage.h"
 #include "src/mindspore/rank_pattern.h"
-#include "src/os/paths.h"
-#include "src/os/used_files.h"
 
 namespace reshard {
 namespace {
@@ -53,7 +52,8 @@ class NamePattern {
 // Adds the files of `folder`, which is `relative` to the source.
 Status AddFiles(const std::string& folder, const std::string& relative, std::string_view extension,
                 const NamePattern& pattern, std::vector<LoneFile>& files) {
-  RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  const Storage& storage = Storage::Of(folder);
+  RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(folder));
   std::sort(entries.begin(), entries.end(), [](const DirectoryEntry& a, const DirectoryEntry& b) {
     return IsNaturallyBefore(a.name, b.name);
   });
@@ -61,7 +61,7 @@ Status AddFiles(const std::string& folder, const std::string& relative, std::str
     if (!entry.is_regular || entry.name.starts_with('.') || !entry.name.ends_with(extension)) {
       continue;
     }
-    RESHARD_RETURN_IF_ERROR(KeepFromOutputs(PathIn(folder, entry.name)));
+    RESHARD_RETURN_IF_ERROR(storage.KeepFromOutputs(PathIn(folder, entry.name)));
     RESHARD_ASSIGN_OR_RETURN(const bool taken, pattern.Takes(entry.name));
     if (!taken) continue;
     files.push_back(
@@ -91,9 +91,10 @@ Result<std::vector<LoneFile>> OneFile(const std::string& path, std::string_view 
 Result<std::vector<LoneFile>> FindEachFile(const std::string& path, std::string_view extension,
                                            const std::string& pattern) {
   RESHARD_ASSIGN_OR_RETURN(const NamePattern names, NamePattern::Make(pattern));
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+  const Storage& storage = Storage::Of(path);
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, storage.KindOf(path));
   if (kind == PathKind::kFile) return OneFile(path, extension, names);
-  RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, ListDirectory(path));
+  RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(path));
   std::erase_if(entries, [](const DirectoryEntry& entry) {
     return !entry.is_directory || !entry.name.starts_with("rank");
   });

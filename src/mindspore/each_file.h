@@ -23,7 +23,7 @@ struct LoneFile {
 // none. Only those in whose name the regular expression `pattern` (of ECMAScript) finds something,
 // in the whole path for one file; empty: all. In natural order. Errors: kInvalidArgument for a
 // pattern that is none, and for a file of another extension; kNotFound where none is found; those
-// of ListDirectory.
+// of Storage::List.
 Result<std::vector<LoneFile>> FindEachFile(const std::string& path, std::string_view extension,
                                            const std::string& pattern);
 

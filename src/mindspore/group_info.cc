@@ -11,7 +11,7 @@
 #include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/io/byte_source.h"
+#include "src/io/storage.h"
 #include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/foreign_file.h"
 #include "src/mindspore/group_info.pb.h"
@@ -63,14 +63,14 @@ Status MergeLists(const std::string& path, std::string_view bytes, ParallelGroup
 }
 
 Status ReadList(const std::string& path, std::vector<HolderGroups::List>& lists) {
-  RESHARD_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
-  if (file.size() > kMaxGroupInfoBytes) {
+  RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, Storage::Of(path).Open(path));
+  if (file->size() > kMaxGroupInfoBytes) {
     return CorruptError(fmt::format("{}: expected a group_info file of at most {}, found one of {}",
                                     Escape(path), FormatBytes(kMaxGroupInfoBytes),
-                                    FormatBytes(file.size())));
+                                    FormatBytes(file->size())));
   }
-  std::string bytes(file.size(), '\0');
-  RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(bytes))));
+  std::string bytes(file->size(), '\0');
+  RESHARD_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(bytes))));
   RESHARD_ASSIGN_OR_RETURN(std::vector<int64_t> ranks, ParseGroupInfo(path, bytes));
   lists.push_back({path, std::move(ranks)});
   return {};

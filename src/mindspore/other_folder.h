@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/os/paths.h"
+#include "src/os/path_kind.h"
 
 namespace reshard {
 

@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <system_error>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/storage.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/output_directory.h"
+#include "src/os/path_location.h"
 #include "src/os/used_files.h"
 #include "src/os/write_file.h"
 #include "src/record/manifest_codec.h"
@@ -21,14 +21,28 @@
 namespace reshard {
 namespace {
 
-namespace fs = std::filesystem;
-
 bool IsOneOf(const std::string& path, const std::vector<FileIdentity>& files) {
   if (files.empty()) return false;
-  const auto found = IdentityOf(path);
+  const auto found = Storage::Of(path).Stat(path);
   return found.ok() && std::any_of(files.begin(), files.end(), [&](const FileIdentity& file) {
-           return file.device == found->device && file.inode == found->inode;
+           return file.key() == found->key();
          });
+}
+
+// Returns the path, relative to `root`, of what lies in its folder `folder`, or in folders in that
+// one, and is one of `files`, if anything is. Links to folders are not followed, and a folder that
+// cannot be listed has nothing in it.
+std::optional<std::string> FindIn(const std::string& root, const std::string& folder,
+                                  const std::vector<FileIdentity>& files) {
+  const auto entries = Storage::Of(root).List(PathIn(root, folder));
+  if (!entries.ok()) return std::nullopt;
+  for (const DirectoryEntry& entry : *entries) {
+    std::string path = PathIn(folder, entry.name);
+    if (IsOneOf(PathIn(root, path), files)) return path;
+    if (!entry.is_directory || entry.is_link) continue;
+    if (auto found = FindIn(root, path, files)) return found;
+  }
+  return std::nullopt;
 }
 
 // The folder of a checkpoint or target, and the files that it has or will have.
@@ -66,18 +80,13 @@ class Belongings {
     for (const std::string& file : files_) {
       if (IsOneOf(PathIn(folder_, file), outputs)) return file;
     }
-    std::error_code error;
-    for (fs::directory_iterator entry(folder_, error), end; !error && entry != end;
-         entry.increment(error)) {
-      const std::string name = entry->path().filename().string();
-      if (!RoleOf(name)) continue;
-      if (IsOneOf(entry->path().string(), outputs)) return name;
-      std::error_code none;  // what is no folder has nothing in it
-      for (fs::recursive_directory_iterator inner(entry->path(), none), last;
-           !none && inner != last; inner.increment(none)) {
-        if (!IsOneOf(inner->path().string(), outputs)) continue;
-        return inner->path().lexically_relative(folder_).string();
-      }
+    const auto entries = Storage::Of(folder_).List(folder_);
+    if (!entries.ok()) return std::nullopt;
+    for (const DirectoryEntry& entry : *entries) {
+      if (!RoleOf(entry.name)) continue;
+      if (IsOneOf(PathIn(folder_, entry.name), outputs)) return entry.name;
+      if (!entry.is_directory) continue;
+      if (auto found = FindIn(folder_, entry.name, outputs)) return found;
     }
     return std::nullopt;
   }

@@ -14,10 +14,10 @@
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/storage.h"
 #include "src/mindspore/other_folder.h"
 #include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
-#include "src/os/paths.h"
 
 namespace reshard {
 namespace {
@@ -39,7 +39,8 @@ std::string Hint(const std::string& folder, const std::vector<DirectoryEntry>& e
 
 // Returns the rank folders of `folder` by rank.
 Result<std::vector<RankListing>> ListRanks(const std::string& folder) {
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries,
+                           Storage::Of(folder).List(folder));
   std::map<int64_t, std::string> names;
   for (const DirectoryEntry& entry : entries) {
     const auto rank = entry.is_directory ? RankOfFolder(entry.name) : std::nullopt;

@@ -13,8 +13,7 @@
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/os/paths.h"
-#include "src/os/used_files.h"
+#include "src/io/storage.h"
 
 namespace reshard {
 namespace {
@@ -85,7 +84,8 @@ Result<PatternPaths> MatchPattern(const std::string& pattern) {
   PatternParts parts = SplitPattern(pattern);
   RESHARD_RETURN_IF_ERROR(CheckRest(pattern, parts.rest));
   const std::string folder = parts.base.empty() ? "." : parts.base;
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries,
+                           Storage::Of(folder).List(folder));
   PatternPaths found;
   found.base = std::move(parts.base);
   for (const DirectoryEntry& entry : entries) {
@@ -113,13 +113,14 @@ Result<PatternPaths> MatchPattern(const std::string& pattern) {
 // What there is at the path of one rank.
 Result<RankListing> ListPlace(const std::string& base, int64_t rank, const std::string& relative) {
   const std::string path = PathIn(base, relative);
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+  const Storage& storage = Storage::Of(path);
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, storage.KindOf(path));
   if (kind == PathKind::kDirectory) return ListRankFolder(base, rank, relative);
   const size_t slash = relative.rfind('/');
   const size_t begin = slash == std::string::npos ? 0 : slash + 1;
   RankListing listing{rank, relative, relative.substr(0, begin), {}, {}, {}};
   if (kind == PathKind::kMissing) return listing;
-  RESHARD_RETURN_IF_ERROR(KeepFromOutputs(path));
+  RESHARD_RETURN_IF_ERROR(storage.KeepFromOutputs(path));
   // What is no file at all, opening it says.
   listing.candidates.push_back({relative.substr(begin), StepOf(Stem(relative))});
   return listing;
@@ -172,7 +173,8 @@ RankListing CheckpointsAmong(const std::vector<std::string>& names, int64_t rank
 Result<RankListing> ListRankFolder(const std::string& base, int64_t rank,
                                    const std::string& folder) {
   const std::string path = PathIn(base, folder);
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(path));
+  const Storage& storage = Storage::Of(path);
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage.List(path));
   std::vector<std::string> names;
   for (const DirectoryEntry& entry : entries) {
     if (entry.is_regular) names.push_back(entry.name);
@@ -180,7 +182,7 @@ Result<RankListing> ListRankFolder(const std::string& base, int64_t rank,
   RankListing listing = CheckpointsAmong(names, rank, folder);
   for (const auto* candidates : {&listing.candidates, &listing.breakpoints}) {
     for (const Candidate& candidate : *candidates) {
-      RESHARD_RETURN_IF_ERROR(KeepFromOutputs(PathIn(path, candidate.name)));
+      RESHARD_RETURN_IF_ERROR(storage.KeepFromOutputs(PathIn(path, candidate.name)));
     }
   }
   return listing;

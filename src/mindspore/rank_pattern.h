@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/os/paths.h"
+#include "src/os/path_kind.h"
 
 namespace reshard {
 

@@ -14,12 +14,11 @@
 #include "format/container_table/container_table.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/storage.h"
 #include "src/mindspore/made_strategy.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/rank_pattern.h"
-#include "src/os/paths.h"
 #include "src/os/threads.h"
-#include "src/os/used_files.h"
 #include "src/source/listed_placement.h"
 
 namespace reshard {
@@ -122,8 +121,9 @@ Result<NumberRanges> AddFiles(const RankFolder& folder, const ConversionRule& ru
   }
   const auto pin = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
     ChosenFile& file = found.files[i];
-    RESHARD_ASSIGN_OR_RETURN(file.identity, PinInput(files.path(file.id)));
-    files.Add(files.path(file.id), file.identity);
+    const std::string& path = files.path(file.id);
+    RESHARD_ASSIGN_OR_RETURN(file.identity, Storage::Of(path).Pin(path));
+    files.Add(path, file.identity);
     return {};
   };
   const size_t askers = found.files.empty() ? 1 : Askers(files.path(found.files.front().id), 1);
@@ -140,7 +140,7 @@ std::string SourceName(const SourceSpec& spec) {
 Result<RankFolder> FindRanks(const SourceSpec& spec) {
   if (!spec.files.empty()) return TakeRankFiles(spec.files, {spec.suffix});
   if (IsRankPattern(spec.path)) return FindRankFiles(spec.path, {spec.suffix});
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(spec.path));
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(spec.path).KindOf(spec.path));
   if (kind == PathKind::kMissing || kind == PathKind::kDirectory) {
     return FindRankFiles(spec.path, {spec.suffix});
   }

@@ -20,8 +20,8 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/base/zero_byte.h"
-#include "src/io/byte_source.h"
 #include "src/io/source_files.h"
+#include "src/io/storage.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/os/write_file.h"
@@ -322,14 +322,14 @@ class SpecReader {
 };
 
 Result<StrategySpec> ReadSpec(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
-  if (file.size() > kMaxSpecBytes) {
+  RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, Storage::Of(path).Open(path));
+  if (file->size() > kMaxSpecBytes) {
     return InvalidArgumentError(fmt::format(
         "{}: expected the specification of a strategy, of at most {}, found a file of {}",
-        Escape(path), FormatBytes(kMaxSpecBytes), FormatBytes(file.size())));
+        Escape(path), FormatBytes(kMaxSpecBytes), FormatBytes(file->size())));
   }
-  std::string bytes(file.size(), '\0');
-  RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(bytes))));
+  std::string bytes(file->size(), '\0');
+  RESHARD_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(bytes))));
   return ParseStrategySpec(path, bytes);
 }
 

@@ -15,12 +15,11 @@
 #include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/io/byte_source.h"
+#include "src/io/storage.h"
 #include "src/mindspore/foreign_file.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/mindspore/strategy_json.h"
 #include "src/mindspore/strategy_wire.h"
-#include "src/os/paths.h"
 
 namespace reshard {
 namespace {
@@ -60,25 +59,26 @@ Result<std::string> MergeJson(const std::vector<const StageFile*>& stages) {
 }
 
 Result<std::string> ReadStrategyFile(const std::string& path, const MemoryCheck& memory) {
-  RESHARD_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
-  if (file.size() > kMaxStrategyFileBytes) {
+  RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, Storage::Of(path).Open(path));
+  if (file->size() > kMaxStrategyFileBytes) {
     std::string head(kForeignHeadBytes, '\0');
-    RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(head))));
+    RESHARD_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(head))));
     RESHARD_RETURN_IF_ERROR(ForeignFileError(path, head));
     return CorruptError(fmt::format("{}: expected a strategy file of at most {}, found one of {}",
                                     Escape(path), FormatBytes(kMaxStrategyFileBytes),
-                                    FormatBytes(file.size())));
+                                    FormatBytes(file->size())));
   }
-  RESHARD_RETURN_IF_ERROR(CheckMemory(memory, file.size()));
-  std::string bytes(file.size(), '\0');
-  RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(bytes))));
+  RESHARD_RETURN_IF_ERROR(CheckMemory(memory, file->size()));
+  std::string bytes(file->size(), '\0');
+  RESHARD_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(bytes))));
   return bytes;
 }
 
 // Returns the strategy files of a folder by name, those with the same bytes once.
 Result<std::vector<StageFile>> ReadStageFiles(const std::string& folder,
                                               const MemoryCheck& memory) {
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries,
+                           Storage::Of(folder).List(folder));
   std::vector<StageFile> files;
   std::unordered_multimap<size_t, size_t> by_hash;  // of the bytes, to the place in `files`
   for (const DirectoryEntry& entry : entries) {
@@ -108,7 +108,7 @@ Result<std::vector<StageFile>> ReadStageFiles(const std::string& folder,
 }
 
 Result<PathKind> KindOfStrategy(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(path).KindOf(path));
   if (kind != PathKind::kMissing) return kind;
   return NotFoundError(fmt::format(
       "{}: expected a strategy file or a folder with the strategy files of all stages, found "
@@ -180,7 +180,7 @@ Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::
 }
 
 Result<MergedStrategy> MergeStrategyFolder(const std::string& folder) {
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(folder));
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
   if (kind != PathKind::kDirectory) {
     return NotFoundError(
         fmt::format("{}: expected a folder with the strategy files of all stages, found {}",

@@ -19,10 +19,10 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/storage.h"
 #include "src/mindspore/strategy_json.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/mindspore/strategy_wire.h"
-#include "src/os/paths.h"
 #include "src/os/write_file.h"
 #include "src/plan/parameter_choice.h"
 
@@ -381,9 +381,10 @@ Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& o
     parameter.name = std::move(name);
   }
   RESHARD_RETURN_IF_ERROR(WriteStrategy(strategy, options.output, options.force));
-  RESHARD_ASSIGN_OR_RETURN(const FileIdentity written, IdentityOf(options.output));
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity written,
+                           Storage::Of(options.output).Stat(options.output));
   return StrategyConversionReport{
-      .layouts = strategy.parameters.size(), .bytes = written.size, .notes = strategy.notes};
+      .layouts = strategy.parameters.size(), .bytes = written.size(), .notes = strategy.notes};
 }
 
 }  // namespace

@@ -6,9 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/interprocess/exceptions.hpp>
-#include <boost/interprocess/mapped_region.hpp>
-#include <cassert>
 #include <cerrno>
 #include <string_view>
 #include <utility>
@@ -22,8 +19,6 @@
 namespace reshard {
 namespace {
 
-namespace bip = boost::interprocess;
-
 Status NotRegular(const std::string& path, std::string_view kind) {
   return CorruptError(fmt::format("{}: expected a regular file, found {}", Escape(path), kind));
 }
@@ -34,17 +29,6 @@ std::string_view KindName(mode_t mode) {
   if (S_ISSOCK(mode)) return "a socket";
   return "a device";
 }
-
-// What mapped_region wants to know of a file. Boost's own file_mapping opens by path, which waits
-// for ever on a pipe and lets the file be exchanged between the check and the map.
-class Mappable {
- public:
-  explicit Mappable(int descriptor) : descriptor_(descriptor) {}
-  bip::mapping_handle_t get_mapping_handle() const { return {descriptor_, false}; }
-
- private:
-  int descriptor_;
-};
 
 }  // namespace
 
@@ -105,27 +89,5 @@ void PrefetchInputFile(int descriptor, ByteRange range) {
                                     POSIX_FADV_WILLNEED));
   }
 }
-
-FileMap::FileMap(std::unique_ptr<bip::mapped_region> region) : region_(std::move(region)) {}
-FileMap::FileMap(FileMap&& other) noexcept = default;
-FileMap& FileMap::operator=(FileMap&& other) noexcept = default;
-FileMap::~FileMap() = default;
-
-Result<FileMap> FileMap::Make(int descriptor, uint64_t size, const std::string& path) {
-  assert(size > 0);
-  try {
-    auto region =
-        std::make_unique<bip::mapped_region>(Mappable(descriptor), bip::read_only, 0, size);
-    return FileMap(std::move(region));
-  } catch (const bip::interprocess_exception& failure) {
-    return ErrnoStatus(failure.get_native_error(), "map", path);
-  }
-}
-
-const std::byte* FileMap::data() const {
-  return static_cast<const std::byte*>(region_->get_address());
-}
-
-uint64_t FileMap::size() const { return region_->get_size(); }
 
 }  // namespace reshard

@@ -1,5 +1,4 @@
-// Regular files that are open for reading, and maps of them: the system calls of LocalFile
-// (src/io/byte_source.h).
+// Regular files that are open for reading: the system calls of LocalFile (src/io/local_file.h).
 //
 // Any number of threads may read from one.
 #ifndef RESHARD_SRC_OS_INPUT_FILE_H_
@@ -7,18 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
-#include "src/os/paths.h"
+#include "src/os/file_identity.h"
 #include "src/os/system_call.h"
-
-namespace boost::interprocess {
-class mapped_region;
-}  // namespace boost::interprocess
 
 namespace reshard {
 
@@ -46,31 +40,6 @@ FileDescriptor ReopenDirect(int descriptor);
 // Starts reading these bytes of the file, and does not wait for them. Where the system does not do
 // that, nothing happens.
 void PrefetchInputFile(int descriptor, ByteRange range);
-
-// FileMap: a whole file mapped for reading.
-//
-// Owns the map, move-only; the file may be closed meanwhile. Touch its bytes under the fault guard
-// (fault_guard.h), because a file that shrinks takes its pages away. In the last page, bytes beyond
-// the new end read as zeros without a sign: only the identity tells. The kernel reads ahead as it
-// does for any map, unless AdviseRandom (file_pages.h) tells it not to.
-class FileMap {
- public:
-  // Maps the first `size` bytes, which are not none, of an open file; `path` is for messages.
-  // Errors: kIo, for want of address space or because its file system has no maps.
-  static Result<FileMap> Make(int descriptor, uint64_t size, const std::string& path);
-
-  FileMap(FileMap&& other) noexcept;
-  FileMap& operator=(FileMap&& other) noexcept;
-  ~FileMap();
-
-  const std::byte* data() const;
-  uint64_t size() const;
-
- private:
-  explicit FileMap(std::unique_ptr<boost::interprocess::mapped_region> region);
-
-  std::unique_ptr<boost::interprocess::mapped_region> region_;
-};
 
 }  // namespace reshard
 

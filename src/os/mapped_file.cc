@@ -4,9 +4,9 @@
 
 #include <boost/interprocess/exceptions.hpp>
 #include <boost/interprocess/mapped_region.hpp>
+#include <cassert>
+#include <utility>
 
-#include "src/base/status_macros.h"
-#include "src/os/input_file.h"
 #include "src/os/system_call.h"
 
 namespace reshard {
@@ -14,10 +14,11 @@ namespace {
 
 namespace bip = boost::interprocess;
 
-// What mapped_region wants to know of a file that is open.
-class OpenFile {
+// What mapped_region wants to know of a file. Boost's own file_mapping opens by path, which waits
+// for ever on a pipe and lets the file be exchanged between the check and the map.
+class Mappable {
  public:
-  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
+  explicit Mappable(int descriptor) : descriptor_(descriptor) {}
   bip::mapping_handle_t get_mapping_handle() const { return {descriptor_, false}; }
 
  private:
@@ -26,15 +27,16 @@ class OpenFile {
 
 }  // namespace
 
-Result<WholeMap> MapWhole(const std::string& path, MapAccess access) {
-  RESHARD_ASSIGN_OR_RETURN(const InputFile input, OpenInputFile(path));
+Result<std::shared_ptr<std::byte>> MapFile(int descriptor, uint64_t size, const std::string& path,
+                                           MapAccess access) {
+  assert(size > 0);
   const bool is_private = access == MapAccess::kPrivate;
   try {
     auto region = std::make_shared<bip::mapped_region>(
-        OpenFile(input.descriptor.get()), is_private ? bip::copy_on_write : bip::read_only, 0,
-        input.identity.size, nullptr, is_private ? MAP_NORESERVE : bip::default_map_options);
+        Mappable(descriptor), is_private ? bip::copy_on_write : bip::read_only, 0, size, nullptr,
+        is_private ? MAP_NORESERVE : bip::default_map_options);
     auto* const data = static_cast<std::byte*>(region->get_address());
-    return WholeMap{{std::move(region), data}, input.identity};
+    return std::shared_ptr<std::byte>(std::move(region), data);
   } catch (const bip::interprocess_exception& failure) {
     return ErrnoStatus(failure.get_native_error(), "map", path);
   }

@@ -1,15 +1,16 @@
-// A whole file mapped for somebody else, who keeps it as long as he wants.
+// A whole file mapped: what holds the map keeps it as long as it wants, even if the file is closed
+// meanwhile.
 //
 // Any thread.
 #ifndef RESHARD_SRC_OS_MAPPED_FILE_H_
 #define RESHARD_SRC_OS_MAPPED_FILE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "reshard/status.h"
-#include "src/os/paths.h"
 
 namespace reshard {
 
@@ -21,14 +22,12 @@ enum class MapAccess {
   kPrivate,
 };
 
-struct WholeMap {
-  std::shared_ptr<std::byte> data;  // the first byte; keeps the map
-  FileIdentity identity;            // its size is the map's
-};
-
-// Maps the file at `path`, which must not be empty; it is not kept open. Errors: as LocalFile::Open
-// and Map.
-Result<WholeMap> MapWhole(const std::string& path, MapAccess access);
+// Maps the `size` bytes, which are not none, of an open file, and returns the first one, which
+// keeps the map; `path` is for messages. The kernel reads ahead as it does for any map, unless
+// AdviseRandom (file_pages.h) tells it not to.
+// Errors: kIo, for want of address space or because its file system has no maps.
+Result<std::shared_ptr<std::byte>> MapFile(int descriptor, uint64_t size, const std::string& path,
+                                           MapAccess access);
 
 }  // namespace reshard
 

@@ -143,13 +143,7 @@ Result<std::optional<OutputDirectory::Entry>> OutputDirectory::Look(const std::s
     if (errno == ENOENT || errno == ENAMETOOLONG) return std::optional<Entry>();
     return ErrnoStatus(errno, "look up", PathOf(name));
   }
-  const FileIdentity identity = IdentityFromStat(found);
-  return std::optional(Entry{.type = TypeOf(found.st_mode),
-                             .size = static_cast<uint64_t>(found.st_size),
-                             .device = found.st_dev,
-                             .inode = found.st_ino,
-                             .mtime_ns = identity.mtime_ns,
-                             .ctime_ns = identity.ctime_ns});
+  return std::optional(Entry{.type = TypeOf(found.st_mode), .identity = IdentityFromStat(found)});
 }
 
 Result<std::vector<std::string>> OutputDirectory::Names() const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "src/os/file_identity.h"
 #include "src/os/system_call.h"
 
 namespace reshard {
@@ -23,11 +24,7 @@ class OutputDirectory {
   enum class EntryType { kFile, kFolder, kLink, kOther };
   struct Entry {
     EntryType type = EntryType::kFile;
-    uint64_t size = 0;  // bytes
-    uint64_t device = 0;
-    uint64_t inode = 0;
-    int64_t mtime_ns = 0;  // as FileIdentity has them
-    int64_t ctime_ns = 0;
+    FileIdentity identity;
   };
 
   // Opens the folder at `path`, which may be given through symbolic links. Where it does not exist

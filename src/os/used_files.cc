@@ -9,6 +9,8 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/os/path_location.h"
+#include "src/os/paths.h"
 #include "src/os/write_file.h"
 
 namespace reshard {
@@ -17,15 +19,16 @@ class UsedFiles : public std::enable_shared_from_this<UsedFiles> {
  public:
   Status NoteInput(const std::string& path, const FileIdentity& identity) {
     const std::lock_guard lock(mutex_);
-    inputs_.try_emplace(KeyOf(identity), path);
+    inputs_.try_emplace(identity.key(), path);
     return CheckInput(path, identity);
   }
 
-  Status KeepFromOutputs(const std::string& path) {
+  Status KeepFromOutputs(const std::string& path,
+                         const std::function<Result<FileIdentity>()>& look) {
     const std::lock_guard lock(mutex_);
     for (const UsedOutput& output : outputs_) {
       if (output.files.empty()) continue;
-      const auto identity = IdentityOf(path);
+      const auto identity = look();
       return identity.ok() ? CheckInput(path, *identity) : Status();
     }
     return {};
@@ -49,7 +52,7 @@ class UsedFiles : public std::enable_shared_from_this<UsedFiles> {
     outputs_.push_back(std::move(added));
     places_.push_back(places);
     for (const FileIdentity& file : outputs_.back().files) {
-      const auto input = inputs_.find(KeyOf(file));
+      const auto input = inputs_.find(file.key());
       if (input != inputs_.end()) RESHARD_RETURN_IF_ERROR(CheckInput(input->second, file));
     }
     return {};
@@ -67,7 +70,7 @@ class UsedFiles : public std::enable_shared_from_this<UsedFiles> {
 
   std::optional<std::string> Find(const FileIdentity& file) const {
     const std::lock_guard lock(mutex_);
-    const auto input = inputs_.find(KeyOf(file));
+    const auto input = inputs_.find(file.key());
     return input == inputs_.end() ? std::nullopt : std::optional(input->second);
   }
 
@@ -85,13 +88,10 @@ class UsedFiles : public std::enable_shared_from_this<UsedFiles> {
   }
 
  private:
-  using Key = std::pair<uint64_t, uint64_t>;  // device, inode
-  static Key KeyOf(const FileIdentity& file) { return {file.device, file.inode}; }
-
   Status CheckInput(const std::string& path, const FileIdentity& identity) {
     for (const UsedOutput& output : outputs_) {
       for (const FileIdentity& file : output.files) {
-        if (KeyOf(file) != KeyOf(identity)) continue;
+        if (file.key() != identity.key()) continue;
         return Refuse(InvalidArgumentError(
             fmt::format("{}: would destroy {}, which is read; choose another file",
                         output.InWords(), Escape(path))));
@@ -106,7 +106,7 @@ class UsedFiles : public std::enable_shared_from_this<UsedFiles> {
   }
 
   mutable std::mutex mutex_;  // guards what follows
-  std::map<Key, std::string> inputs_;
+  std::map<FileIdentity::Key, std::string> inputs_;
   std::vector<UsedOutput> outputs_;
   std::vector<std::vector<PathLocation>> places_;  // of each output and of its staged name
   Status refused_;
@@ -134,21 +134,18 @@ Status NoteInput(const std::string& path, const FileIdentity& identity) {
   return of_thread == nullptr ? Status() : of_thread->NoteInput(path, identity);
 }
 
-Result<FileIdentity> PinInput(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(path));
-  RESHARD_RETURN_IF_ERROR(NoteInput(path, identity));
-  return identity;
-}
-
 void NoteKeyFile(const std::string& path) {
   if (path.empty() || of_thread == nullptr) return;
   const auto kind = KindOf(path);
   // It was read: of a pipe, and where it is gone, nothing can be lost.
-  if (kind.ok() && *kind == PathKind::kFile) static_cast<void>(PinInput(path));
+  if (!kind.ok() || *kind != PathKind::kFile) return;
+  if (const auto identity = IdentityOf(path); identity.ok()) {
+    static_cast<void>(NoteInput(path, *identity));
+  }
 }
 
-Status KeepFromOutputs(const std::string& path) {
-  return of_thread == nullptr ? Status() : of_thread->KeepFromOutputs(path);
+Status KeepFromOutputs(const std::string& path, const std::function<Result<FileIdentity>()>& look) {
+  return of_thread == nullptr ? Status() : of_thread->KeepFromOutputs(path, look);
 }
 
 Status CheckOutputs() { return of_thread == nullptr ? Status() : of_thread->Check(); }

@@ -5,6 +5,7 @@
 #ifndef RESHARD_SRC_OS_USED_FILES_H_
 #define RESHARD_SRC_OS_USED_FILES_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,7 +13,7 @@
 
 #include "reshard/file_use.h"
 #include "reshard/status.h"
-#include "src/os/paths.h"
+#include "src/os/file_identity.h"
 
 namespace reshard {
 
@@ -20,16 +21,13 @@ namespace reshard {
 // Errors: kInvalidArgument where it is an output; FileUse::Check returns the same from then on.
 Status NoteInput(const std::string& path, const FileIdentity& identity);
 
-// Returns the identity of a file that was chosen to be read, and notes it. Errors: those of
-// IdentityOf and NoteInput.
-Result<FileIdentity> PinInput(const std::string& path);
-
 // Notes the file that a key came from. Empty: none. What is wrong with it, FileUse::Check returns.
 void NoteKeyFile(const std::string& path);
 
 // As NoteInput, for a file that lies where a choice is made and was not chosen: no output replaces
-// it either. Looks at the file only if there are outputs.
-Status KeepFromOutputs(const std::string& path);
+// it either. Calls `look` for its identity, and only if there are outputs; a file that it fails for
+// is let be.
+Status KeepFromOutputs(const std::string& path, const std::function<Result<FileIdentity>()>& look);
 
 // As FileUse::Check.
 Status CheckOutputs();

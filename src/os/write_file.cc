@@ -76,7 +76,7 @@ Result<FileLock> ClaimStaged(const OutputDirectory& folder, const std::string& n
     }
     if (!lock.IsNamed(folder, staged)) continue;
     RESHARD_ASSIGN_OR_RETURN(const auto entry, folder.Look(staged));
-    if (entry && entry->size == 0) return lock;
+    if (entry && entry->identity.size() == 0) return lock;
     RESHARD_RETURN_IF_ERROR(folder.RemoveFile(staged));  // a run was killed
   }
   return IoError(

@@ -20,7 +20,7 @@
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
 #include "src/io/source_files.h"
-#include "src/os/paths.h"
+#include "src/os/file_identity.h"
 #include "src/source/indexed_file.h"
 #include "src/source/placement.h"
 

@@ -12,7 +12,7 @@
 #include <variant>
 
 #include "src/base/status_macros.h"
-#include "src/io/byte_source.h"
+#include "src/io/storage.h"
 #include "src/os/storage_kind.h"
 #include "src/os/threads.h"
 #include "src/verify/stage_sample.h"
@@ -158,8 +158,8 @@ void FindEqualRanks(const StageSample& stage, ShardSample& sample) {
 
 SampleLimits SampleLimitsFor(const std::string& path) {
   const SampleLimits most;
-  const auto file = LocalFile::Open(path);
-  if (file.ok() && file->HasCheapReads()) return most;
+  const auto file = Storage::Of(path).Open(path);
+  if (file.ok() && (*file)->HasCheapReads()) return most;
   return {most.reads / 4, most.files / 4};
 }
 

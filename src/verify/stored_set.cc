@@ -164,7 +164,7 @@ Result<std::optional<FileId>> OpenStored(const StoredFolder& folder, const std::
   // SourceFiles follows links: what it opens has to be what lies in the folder itself.
   const FileId file = folder.files.Add(folder.root.path() + '/' + path);
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, folder.files.Identity(file));
-  if (identity.device != entry->device || identity.inode != entry->inode) {
+  if (identity.key() != entry->identity.key()) {
     return refuse(DamageKind::kNoFile, "it was replaced while it was opened");
   }
   return std::optional(file);

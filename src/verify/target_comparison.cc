@@ -16,7 +16,7 @@
 #include "src/base/status_macros.h"
 #include "src/cast/cast.h"
 #include "src/io/shared_work.h"
-#include "src/os/paths.h"
+#include "src/io/storage.h"
 #include "src/source/indexed_file.h"
 #include "src/verify/copied_bytes.h"
 #include "src/verify/crc_check.h"
@@ -162,7 +162,7 @@ TargetComparison::TargetComparison(SourceFiles& sources, const std::string& fold
 
 Status TargetComparison::Add(PlanHandle plan) {
   const std::string path = folder_ + "/" + plan->path;
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(path).KindOf(path));
   if (kind == PathKind::kMissing) {
     // In its place among the others.
     RESHARD_RETURN_IF_ERROR(CompareAll());

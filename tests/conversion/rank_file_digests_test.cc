@@ -74,7 +74,7 @@ class RankFileDigestsTest : public testing::Test {
     const Status status =
         DigestRankFiles(source_->tensors(), ranks, {places, take}, work, piece_bytes);
     EXPECT_TRUE(status.ok()) << status.message();
-    EXPECT_EQ(done, source_->chosen()[0].identity.size + source_->chosen()[1].identity.size);
+    EXPECT_EQ(done, source_->chosen()[0].identity.size() + source_->chosen()[1].identity.size());
     return digests;
   }
 
@@ -125,7 +125,7 @@ TEST_F(RankFileDigestsTest, EachByteIsReadOnce) {
   EXPECT_EQ(Digests(uint64_t{1} << 20, 2).size(), 4U);
   uint64_t bytes = 0;
   for (const ChosenFile& file : source_->chosen()) {
-    bytes += file.identity.size + (64 << 10);  // granules are filled as a whole
+    bytes += file.identity.size() + (64 << 10);  // granules are filled as a whole
   }
   EXPECT_LE(source_->files().FilledBytes(), bytes);
 }

@@ -7,14 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "src/io/byte_source.h"
+#include "src/io/local_file.h"
 
 namespace reshard {
 
 // Fails the test where it cannot be mapped.
-inline LocalFile MappedSource(const std::string& path) {
+inline LocalFile MappedSource(const std::string& path,
+                              FilePages::MapPages pages = FilePages::MapPages::kSmall) {
   Result<LocalFile> source = LocalFile::Open(path);
-  const Status status = source.ok() ? source->Map() : source.status();
+  const Status status = source.ok() ? source->Map(pages) : source.status();
   EXPECT_TRUE(status.ok()) << status.message();
   return std::move(*source);
 }

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/io/byte_source.h"
+#include "src/io/local_file.h"
 #include "src/os/file_pages.h"
 #include "tests/support/mapped_source.h"
 #include "tests/support/temporary_folder.h"

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "src/io/byte_source.h"
+#include "src/io/local_file.h"
 #include "tests/support/mapped_source.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"
@@ -18,9 +18,7 @@ namespace {
 class RandomMap {
  public:
   explicit RandomMap(size_t size)
-      : path_(folder_.WriteSparse("a", size, 0, "")), source_(MappedSource(path_)) {
-    AdviseRandom(data(), size);
-  }
+      : path_(folder_.WriteSparse("a", size, 0, "")), source_(MappedSource(path_)) {}
 
   const std::byte* data() const { return source_.map(); }
   size_t size() const { return source_.size(); }

@@ -13,12 +13,11 @@
 #include "reshard/encryption.h"
 #include "reshard/layout_report.h"
 #include "src/full/full_folder.h"
-#include "src/io/byte_source.h"
 #include "src/io/source_files.h"
+#include "src/io/storage.h"
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_folder.h"
-#include "src/os/mapped_file.h"
 #include "src/os/threads.h"
 #include "src/os/used_files.h"
 #include "src/os/write_file.h"
@@ -54,6 +53,8 @@ class FileUseTest : public testing::Test {
 
   std::string At(const std::string& path) const { return (folder_.path() / path).string(); }
 
+  Status Open(const std::string& path) const { return Storage::Of(path).Open(At(path)).status(); }
+
   // What becomes of `output` where `read` is done beside it; then nothing may be written.
   Status Beside(const std::string& output, const std::function<void()>& read) const {
     FileUse use;
@@ -74,19 +75,16 @@ TEST_F(FileUseTest, WhateverOpensOrChoosesAFileNotesIt) {
     const char* input;
     std::function<void()> read;
   } rows[] = {
-      {"s.json", "s.json", [&] { (void)ReadFile(At("s.json"), 100); }},
-      {"hard_strategy", "s.json", [&] { (void)ReadFile(At("s.json"), 100); }},
-      {"other", "other.reshard", [&] { (void)ReadFile(At("other.reshard"), 100); }},
-      {"full.ckpt", "full.ckpt", [&] { (void)LocalFile::Open(At("full.ckpt")); }},
-      {"full.ckpt", "full.ckpt", [&] { (void)MapWhole(At("full.ckpt"), MapAccess::kRead); }},
+      {"s.json", "s.json", [&] { (void)Open("s.json"); }},
+      {"hard_strategy", "s.json", [&] { (void)Open("s.json"); }},
+      {"other", "other.reshard", [&] { (void)Open("other.reshard"); }},
+      {"full.ckpt", "full.ckpt", [&] { (void)Open("full.ckpt"); }},
       {"full.ckpt", "full.ckpt",
        [&] {
-         const Task open = [&](size_t, const std::stop_token&) {
-           return LocalFile::Open(At("full.ckpt")).status();
-         };
+         const Task open = [&](size_t, const std::stop_token&) { return Open("full.ckpt"); };
          EXPECT_FALSE(RunWorkers(2, 2, open, {}).ok());
        }},
-      {"full.ckpt", "full.ckpt", [&] { (void)PinInput(At("full.ckpt")); }},
+      {"full.ckpt", "full.ckpt", [&] { (void)Storage::Of("").Pin(At("full.ckpt")); }},
       {"key", "key",
        [&] {
          const auto key = EncryptionKey::FromFile(At("key"));
@@ -113,7 +111,7 @@ TEST_F(FileUseTest, WhateverOpensOrChoosesAFileNotesIt) {
 // In whichever order they come to be known.
 TEST_F(FileUseTest, AnOutputThatWasReadBeforeIsRefused) {
   FileUse use;
-  ASSERT_TRUE(ReadFile(At("s.json"), 100).ok());
+  ASSERT_TRUE(Open("s.json").ok());
   EXPECT_THAT(use.AddOutput(At("hard_strategy"), "--log-file").message(),
               HasSubstr("--log-file " + At("hard_strategy")));
   EXPECT_EQ(use.Check().code(), StatusCode::kInvalidArgument);
@@ -122,8 +120,8 @@ TEST_F(FileUseTest, AnOutputThatWasReadBeforeIsRefused) {
 TEST_F(FileUseTest, AFileThatIsAnOutputIsNotOpened) {
   FileUse use;
   ASSERT_TRUE(use.AddOutput(At("s.json")).ok());
-  EXPECT_EQ(ReadFile(At("s.json"), 100).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_TRUE(ReadFile(At("log"), 100).ok());
+  EXPECT_EQ(Open("s.json").code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Open("log").ok());
 }
 
 TEST_F(FileUseTest, TwoOutputsAreNotOneFile) {
@@ -144,12 +142,12 @@ TEST_F(FileUseTest, CallsHaveListsOfTheirOwn) {
     FileUse use;
     ASSERT_TRUE(use.AddOutput(At("s.json")).ok());
     const FileUse inner;
-    EXPECT_FALSE(ReadFile(At("s.json"), 100).ok());
+    EXPECT_FALSE(Open("s.json").ok());
     EXPECT_FALSE(inner.Check().ok());
   }
-  EXPECT_TRUE(ReadFile(At("s.json"), 100).ok());
+  EXPECT_TRUE(Open("s.json").ok());
   const FileUse other;
-  EXPECT_TRUE(ReadFile(At("s.json"), 100).ok());
+  EXPECT_TRUE(Open("s.json").ok());
 }
 
 TEST_F(FileUseTest, RefusesWhatBelongsToACheckpoint) {
@@ -196,7 +194,7 @@ TEST_F(FileUseTest, AllowsAllElse) {
     EXPECT_TRUE(FindRankFiles(At("src"), {}).ok());
     EXPECT_TRUE(FindRankFiles(At("node{rank}/net.ckpt"), {}).ok());
     EXPECT_TRUE(FindFullFolder(At("hf")).ok());
-    EXPECT_TRUE(ReadFile(At("s.json"), 100).ok());
+    EXPECT_TRUE(Open("s.json").ok());
   };
   for (const char* output :
        {"log", "src/notes.txt", "src/report.html", "hf/s1.json", "node0/log", "old/log",
@@ -216,7 +214,7 @@ TEST_F(FileUseTest, TakesRelativePaths) {
   FileUse use;
   EXPECT_TRUE(use.AddOutput("./src/../s.json").ok());
   EXPECT_TRUE(use.AddOutput(At("new/rank_0/a.ckpt")).ok());
-  const Status same = ReadFile("s.json", 100).status();
+  const Status same = Storage::Of("s.json").Open("s.json").status();
   const Status made = CheckOutputsOutside("new");
   fs::current_path(before);
   EXPECT_EQ(same.code(), StatusCode::kInvalidArgument);

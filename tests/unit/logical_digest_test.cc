@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "src/io/byte_source.h"
+#include "src/io/local_file.h"
 #include "src/os/fault_guard.h"
 #include "src/os/file_pages.h"
 #include "tests/support/mapped_source.h"

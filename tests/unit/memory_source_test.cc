@@ -7,25 +7,29 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "format/container_table/container_table.h"
 #include "src/io/byte_source.h"
+#include "src/io/decrypted_file.h"
 #include "src/io/open_files.h"
 #include "src/io/window_cache.h"
 #include "tests/support/checkpoint_bytes.h"
+#include "tests/support/encrypted_bytes.h"
 
 namespace reshard {
 namespace {
 
 using testing::Contains;
+using testing::HasSubstr;
 
 class MemorySource final : public ByteSource {
  public:
   explicit MemorySource(std::string bytes)
-      : ByteSource("memory", {.size = bytes.size()}), bytes_(std::move(bytes)) {}
+      : ByteSource("memory", FileIdentity({.size = bytes.size()})), bytes_(std::move(bytes)) {}
 
   uint64_t size() const override { return bytes_.size(); }
   Status ReadAt(uint64_t offset, std::span<std::byte> destination) const override {
@@ -93,6 +97,48 @@ TEST(MemorySource, IsToldOfHeadersThatAreGoingToBeRead) {
   OpenFile file(std::move(source), cache);
   file.windows.PrefetchPages({5, 100});
   EXPECT_THAT(memory.prefetched(), Contains(ByteRange{5, 100}));
+}
+
+TEST(MemorySource, IsDecrypted) {
+  const std::string plain = ManyBytes();
+  const std::string key = "0123456789abcdef";
+  for (const char* mode : {"AES-GCM", "AES-CBC"}) {
+    SCOPED_TRACE(mode);
+    auto source = std::make_unique<MemorySource>(Encrypted(mode, key, plain, size_t{1} << 20));
+    const MemorySource& memory = *source;
+    const Result<std::optional<EncryptionMode>> found = EncryptionModeOf(*source);
+    ASSERT_TRUE(found.ok() && *found) << found.status().message();
+    const auto blocks = EncryptedBlocks::Read(*source, **found, KeyOf(key));
+    ASSERT_TRUE(blocks.ok()) << blocks.status().message();
+    WindowCache cache(8 * kWindowBytes);
+    OpenFile file(std::make_unique<DecryptedFile>(std::move(source), *blocks), cache);
+    ASSERT_EQ(file.source.size(), plain.size());
+    EXPECT_EQ(file.source.pages(), nullptr);
+    // Within a block, over several, and all that is left.
+    for (const ByteRange range : {ByteRange{5, 100}, ByteRange{(size_t{1} << 20) - 7, 3'000'000},
+                                  ByteRange{plain.size() - 10'000, 10'000}}) {
+      std::string read(range.length, '\0');
+      const Status status =
+          file.windows.Read(range, std::as_writable_bytes(std::span(read)).first(range.length));
+      ASSERT_TRUE(status.ok()) << status.message();
+      EXPECT_TRUE(plain.compare(range.offset, range.length, read) == 0) << range.offset;
+    }
+    EXPECT_FALSE(memory.prefetched().empty()) << "cipher bytes are asked for ahead";
+  }
+}
+
+TEST(MemorySource, BlocksThatDoNotFitTheKeyAreRefused) {
+  std::string bytes = Encrypted("AES-GCM", "0123456789abcdef", "plain bytes");
+  bytes.back() ^= 1;
+  auto source = std::make_unique<MemorySource>(std::move(bytes));
+  const auto blocks =
+      EncryptedBlocks::Read(*source, EncryptionMode::kAesGcm, KeyOf("0123456789abcdef"));
+  ASSERT_TRUE(blocks.ok()) << blocks.status().message();
+  const DecryptedFile file(std::move(source), *blocks);
+  std::byte byte;
+  const Status status = file.ReadAt(0, {&byte, 1});
+  EXPECT_EQ(status.code(), StatusCode::kCorrupt);
+  EXPECT_THAT(status.message(), HasSubstr("memory: encrypted block 0 at offset 0"));
 }
 
 TEST(MemorySource, TablesOfAllContainersAreRead) {

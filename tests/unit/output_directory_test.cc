@@ -74,7 +74,7 @@ TEST_F(OutputDirectoryTest, LooksWithoutFollowing) {
   temporary_.Write("folder/file", "1234");
   fs::create_symlink(victim_, At("link"));
   const OutputDirectory folder = Folder();
-  EXPECT_EQ((*folder.Look("file"))->size, 4u);
+  EXPECT_EQ((*folder.Look("file"))->identity.size(), 4u);
   EXPECT_EQ((*folder.Look("link"))->type, OutputDirectory::EntryType::kLink);
   EXPECT_EQ((*folder.Look("."))->type, OutputDirectory::EntryType::kFolder);
   EXPECT_FALSE(*folder.Look("nothing"));

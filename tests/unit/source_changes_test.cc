@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "src/io/source_files.h"
+#include "src/io/storage.h"
 #include "src/os/file_pages.h"
-#include "src/os/paths.h"
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"
 
@@ -29,18 +29,20 @@ struct Change {
   const char* words;
 };
 
+FileIdentity Stat(const std::string& path) { return *Storage::Of(path).Stat(path); }
+
 void Overwrite(const std::string& path) {
   std::fstream(path, std::ios::in | std::ios::out) << "CHANGED";
 }
 
 void OverwriteAndRestoreTime(const std::string& path) {
   const auto time = fs::last_write_time(path);
-  const FileIdentity before = *IdentityOf(path);
+  const FileIdentity before = Stat(path);
   // The clock of files may tick slowly: until its next tick, not even the kernel sees a difference.
   do {
     Overwrite(path);
     fs::last_write_time(path, time);
-  } while (IdentityOf(path)->ctime_ns == before.ctime_ns);
+  } while (Stat(path).ctime_ns() == before.ctime_ns());
 }
 
 void ReplaceByCopy(const std::string& path) {
@@ -94,8 +96,8 @@ TEST(SourceChanges, AFileThatIsNotTheOneThatWasChosenIsNotUsed) {
   SourceFiles files(4);
   const std::string path = folder.Write("a.ckpt", "abc");
   const std::string unused = folder.Write("b.ckpt", "abc");
-  const FileId id = files.Add(path, *IdentityOf(path));
-  files.Add(unused, *IdentityOf(unused));
+  const FileId id = files.Add(path, Stat(path));
+  files.Add(unused, Stat(unused));
   OverwriteAndRestoreTime(path);
   OverwriteAndRestoreTime(unused);
   for (const Status& status : {files.Size(id).status(), files.Open(id, 0, 1).status()}) {
@@ -105,7 +107,7 @@ TEST(SourceChanges, AFileThatIsNotTheOneThatWasChosenIsNotUsed) {
   EXPECT_TRUE(files.VerifyUnchanged().ok()) << "neither was used";
 
   const std::string other = folder.Write("c.ckpt", "abc");
-  const FileId same = files.Add(other, *IdentityOf(other));
+  const FileId same = files.Add(other, Stat(other));
   EXPECT_EQ(*files.Size(same), 3U);
   fs::remove(path);
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);

@@ -277,7 +277,7 @@ TEST(SourceFiles, PrefetchTakesAnyRangeAndMapsNothing) {
     EXPECT_TRUE(files.Prefetch(id, offset, kWindowBytes).ok()) << offset;
   }
   EXPECT_EQ(MappedPages(path), 0U);
-  EXPECT_EQ(files.Identity(id)->size, uint64_t{1} << 20);
+  EXPECT_EQ(files.Identity(id)->size(), uint64_t{1} << 20);
   EXPECT_EQ(files.Prefetch(files.Add(folder.path() / "none"), 0, 1).code(), StatusCode::kNotFound);
 }
 

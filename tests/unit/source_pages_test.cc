@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/io/byte_source.h"
+#include "src/io/local_file.h"
 #include "src/io/source_files.h"
 #include "src/os/file_pages.h"
 #include "tests/support/bytes_read.h"
@@ -159,7 +159,6 @@ TEST_P(SourcePages, ReadAheadThatIsUnderWayLeavesToo) {
 class KeptPage {
  public:
   KeptPage(const std::string& path, size_t page) : source_(MappedSource(path)) {
-    source_.AdviseRandom();
     EXPECT_TRUE(source_.Populate({page * PageSize(), PageSize()}).ok());
   }
 
@@ -313,9 +312,7 @@ TEST_P(SourcePages, WhatIsReadAheadStaysUntilItIsUsed) {
 
 // Whether the file system of `path` reads and holds large pages, as far as it has them to read.
 bool ReadsLargePages(const std::string& path) {
-  LocalFile source = MappedSource(path);
-  source.AdviseRandom();
-  source.AdviseLargePages();
+  const LocalFile source = MappedSource(path, FilePages::MapPages::kLarge);
   EXPECT_TRUE(source.Populate({0, kLargePageBytes}).ok());
   return BytesInLargePages(path) == kLargePageBytes;
 }

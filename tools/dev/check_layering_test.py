@@ -43,6 +43,8 @@ VIOLATIONS = [
     ("relative include", "src/tensor/x.cc", '#include "block_copy.h"\n', "no header of a module"),
     ("test code in a module", "src/api/x.cc", '#include "tests/support/x.h"\n', "no header of a module"),
     ("system call outside os", "src/plan/x.cc", "#include <sys/stat.h>\n", "<sys/stat.h> is only for os"),
+    ("local file system outside of os and io", "src/plan/x.cc", '#include "src/os/paths.h"\n', "<src/os/paths.h> is only for os, io"),
+    ("local file system in io", "src/io/x.cc", '#include "src/os/paths.h"\n', None),
     ("the longest pattern counts", "src/digest/x.cc", "#include <sys/auxv.h>\n", None),
     ("for digest alone", "src/os/x.cc", "#include <sys/auxv.h>\n", "<sys/auxv.h> is only for digest"),
     ("system header in a public one", "include/reshard/status.h", "// Implemented in src/base.\n#include <fcntl.h>\n", "<fcntl.h> is only for os"),

@@ -1,0 +1,41 @@
+// How paths of the local file system lie to one another. No state; any thread.
+#ifndef RESHARD_SRC_OS_PATH_LOCATION_H_
+#define RESHARD_SRC_OS_PATH_LOCATION_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/os/file_identity.h"
+
+namespace reshard {
+
+// The place that a path leads to, whether there is anything or not. Folders are told by what they
+// are, so that two spellings of a place, through links or bind mounts, are the same one. A value.
+class PathLocation {
+ public:
+  // Follows links that lead nowhere, too: opening to write makes what they lead to, and a folder
+  // may be there by then. Errors: kIo; kUnsupported for a URL.
+  static Result<PathLocation> Of(const std::string& path);
+
+  // Returns the way from `folder` to here: empty when both are one place, nothing when this does
+  // not lie in it.
+  std::optional<std::string> From(const PathLocation& folder) const;
+
+ private:
+  // A folder above the place, or the place itself, that exists.
+  struct Ancestor {
+    FileIdentity::Key key;
+    std::string rest;  // the way from there to the place
+  };
+  std::vector<Ancestor> ancestors_;  // innermost first
+};
+
+// Returns whether `path`, which need not exist, is the existing folder `folder` or lies in it,
+// however it is spelled. Errors: kNotFound, kIo.
+Result<bool> IsInside(const std::string& path, const std::string& folder);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_OS_PATH_LOCATION_H_
