@@ -91,7 +91,7 @@ using TakeLiteral = std::function<Status(std::string literal)>;
 using TakeFrames = std::function<Status(std::span<Frame> frames)>;
 
 // The bytes that tell a file's container, or all of a smaller file.
-inline constexpr size_t kSignatureBytes = 9;
+inline constexpr size_t kSignatureBytes = 64;
 
 // How surely the first bytes of a file show that it is of a container.
 enum class Likeness { kNone, kPossible, kCertain };
@@ -136,8 +136,8 @@ struct Container {
   std::string_view name;  // "ckpt"
   // What a file is, where another one was expected: "a MindSpore checkpoint (weights)".
   std::string_view kind;
-  std::string_view extension;                          // of files that are written: ".ckpt"
-  std::span<const std::string_view> other_extensions;  // of files that are read as well
+  // ".ckpt". Empty: its files are told by their content, and taken only where they are named.
+  std::string_view extension;
 
   // Whether one header, in an order of its own, stands before all contents; else each content has
   // its own in front of it.

@@ -29,15 +29,6 @@ const Container* FirstLike(std::span<const std::byte> head, Likeness least) {
   return found == kContainers.end() ? nullptr : *found;
 }
 
-// Returns the extension of the container that `file_name` has, if it has one; else nothing.
-std::string_view ExtensionIn(const Container& container, std::string_view file_name) {
-  if (file_name.ends_with(container.extension)) return container.extension;
-  for (const std::string_view other : container.other_extensions) {
-    if (file_name.ends_with(other)) return other;
-  }
-  return {};
-}
-
 bool IsJson(std::span<const std::byte> head) {
   if (head.size() < 2 || head[0] != std::byte{'{'}) return false;
   return std::string_view("\"} \t\r\n").find(std::to_integer<char>(head[1])) !=
@@ -59,14 +50,14 @@ Result<std::vector<std::byte>> ReadHead(const FileBytes& bytes, uint64_t most) {
 
 const Container* ContainerNamed(std::string_view file_name) {
   const auto found = std::find_if(kContainers.begin(), kContainers.end(), [&](const Container* c) {
-    return !ExtensionIn(*c, file_name).empty();
+    return !c->extension.empty() && file_name.ends_with(c->extension);
   });
   return found == kContainers.end() ? nullptr : *found;
 }
 
 std::string_view CheckpointExtension(std::string_view file_name) {
   const Container* const container = ContainerNamed(file_name);
-  return container == nullptr ? std::string_view() : ExtensionIn(*container, file_name);
+  return container == nullptr ? std::string_view() : container->extension;
 }
 
 const Container* ContainerCertainlyOf(std::span<const std::byte> head) {

@@ -20,7 +20,7 @@
 
 namespace reshard {
 
-// Returns the container one of whose extensions `file_name` has, or null.
+// Returns the container whose extension `file_name` has, or null.
 const Container* ContainerNamed(std::string_view file_name);
 
 // Returns the extension of a checkpoint, ".ckpt" or ".safetensors", if `file_name` has one; else

@@ -46,7 +46,6 @@ constinit const Container kMindSporeContainer = {
     .name = "ckpt",
     .kind = "a MindSpore checkpoint (weights)",
     .extension = ".ckpt",
-    .other_extensions = {},
     .has_one_header = false,
     .has_metadata = false,
     .may_be_encrypted = true,

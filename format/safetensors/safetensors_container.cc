@@ -55,7 +55,6 @@ constinit const Container kSafetensorsContainer = {
     .name = "safetensors",
     .kind = "a safetensors file (weights)",
     .extension = ".safetensors",
-    .other_extensions = {},
     .has_one_header = true,
     .has_metadata = true,
     .may_be_encrypted = false,

@@ -231,11 +231,10 @@ Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
 
 SideSums SourceSums(const OpenedSource& source) {
   const ConversionRule& rule = source.rule();
-  // The files of a folder count as ranks do.
-  SideSums sums =
-      source.tensors().ranks().is_folder
-          ? SideSums(0, 1, static_cast<int64_t>(source.chosen().size()))
-          : SideSums(rule.SourceRank(0, 0), rule.source_stages(), rule.source_devices());
+  // Without a strategy the files that are there are all that is known.
+  SideSums sums = rule.source() == nullptr ? SideSums(0, 1, source.chosen().back().rank + 1)
+                                           : SideSums(rule.SourceRank(0, 0), rule.source_stages(),
+                                                      rule.source_devices());
   for (const ChosenFile& file : source.chosen()) {
     sums.AddFile(file.rank, file.identity.size());
   }

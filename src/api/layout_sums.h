@@ -21,7 +21,7 @@
 namespace reshard {
 
 // The dtype of bytes that stand as they do in the source's files: text entries and MapTensors.
-inline constexpr std::string_view kAsTheyStand = "findings, maps";
+inline constexpr std::string_view kAsTheyStand = "texts, maps";
 
 // Files by rank and by stage, in at most kMostRankBins bins each.
 class SideSums {

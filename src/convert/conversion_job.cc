@@ -110,9 +110,9 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
 Result<std::optional<std::string>> FindRead(const std::string& folder) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
   if (kind == PathKind::kMissing) return std::optional<std::string>();
-  RESHARD_ASSIGN_OR_RETURN(const PathLocation location, PathLocation::Of(folder));
+  RESHARD_ASSIGN_OR_RETURN(const PathLocation location, Storage::Of(folder).Locate(folder));
   for (std::string& path : NotedInputs()) {
-    RESHARD_ASSIGN_OR_RETURN(const PathLocation input, PathLocation::Of(path));
+    RESHARD_ASSIGN_OR_RETURN(const PathLocation input, Storage::Of(path).Locate(path));
     if (input.From(location)) return std::optional(std::move(path));
   }
   return std::optional<std::string>();

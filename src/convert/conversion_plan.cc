@@ -417,7 +417,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   told.largest.resize(std::min(told.largest.size(), kLargest));
   told.warnings = source.warnings();
   told.notes = source.notes();
-  told.source_is_whole = source.is_whole();
+  told.source_is_whole = source.files_are_numbered();
   told.step = StepText(source.step());
   for (Warning& warning : choice.warnings) told.warnings.push_back(std::move(warning));
   if (!checks.reference.empty()) {

@@ -97,9 +97,10 @@ Result<bool> OpenedSource::Open(const SourceSpec& spec, const SourceUse& use, bo
   } else {
     return false;
   }
+  if (found_.container == nullptr) found_.container = &ContainerOfContent();
   tensors_.emplace(files_, tables_, *found_.placement, memory_);
   WarnOfUnusedKey();
-  if (found_.is_whole) RESHARD_RETURN_IF_ERROR(LookIntoAll(use.opens_any_file));
+  if (found_.looks_into_all) RESHARD_RETURN_IF_ERROR(LookIntoAll(use.opens_any_file));
   return true;
 }
 
@@ -133,7 +134,6 @@ Status OpenedSource::FindByRank(const SourceSpec& spec, const SourceUse& use, Ho
   grid_ = ranks.grid;
   step_ = folder.files.front().step;
   TakeEmptyFiles(SourceName(spec));
-  if (found_.container == nullptr) found_.container = &ContainerOfContent();
   return {};
 }
 
@@ -248,6 +248,11 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
   }
   if (!found_.tables) return table;
   return found_.tables->Choose(std::move(table), files_.path(file));
+}
+
+Result<std::optional<ByteRange>> OpenedSource::CoveredByCrc(FileId file) {
+  return found_.tables ? found_.tables->CoveredByCrc(files_, file)
+                       : reshard::CoveredByCrc(files_, file);
 }
 
 std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {

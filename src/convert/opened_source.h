@@ -105,10 +105,13 @@ class OpenedSource {
   bool each_alone() const { return each_alone_; }
   // Whether a file that was opened states whether redundancy was removed from the set.
   bool states_redundancy() const { return states_redundancy_; }
+  // Returns the bytes of which the file states a CRC-32, if it does. Errors: as CoveredByCrc of
+  // indexed_file.h.
+  Result<std::optional<ByteRange>> CoveredByCrc(FileId file);
   // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
   std::map<FileId, std::string> SavedOffsetsOfFiles() const;
   // As FoundSource has them.
-  bool is_whole() const { return found_.is_whole; }
+  bool files_are_numbered() const { return found_.files_are_numbered; }
   const std::optional<ChosenFile>& index() const { return found_.index; }
   std::span<const std::string> indexed() const { return found_.indexed; }
   // Whether `name` is in no index, but in the file beside those that one names.

@@ -89,8 +89,10 @@ Status CheckCrcChoice(bool states_crc, bool checksum) {
 }  // namespace
 
 Status CheckOutside(const std::string& target, const std::string& source) {
-  RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(target, source));
-  if (!inside) return {};
+  RESHARD_RETURN_IF_ERROR(Storage::Of(source).Stat(source).status());
+  RESHARD_ASSIGN_OR_RETURN(const PathLocation inner, Storage::Of(target).Locate(target));
+  RESHARD_ASSIGN_OR_RETURN(const PathLocation outer, Storage::Of(source).Locate(source));
+  if (!inner.From(outer)) return {};
   return InvalidArgumentError(
       fmt::format("the target {} is, or lies in, the source {}; choose a folder outside of it",
                   Escape(target), Escape(source)));

@@ -91,7 +91,7 @@ Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ran
   CrcFiles found;
   for (const ChosenFile& file : source.chosen()) {
     if (!ranks.contains(file.rank) || source.tensors().IsKnownWithoutCrc(file.rank)) continue;
-    RESHARD_ASSIGN_OR_RETURN(const auto covered, CoveredByCrc(source.files(), file.id));
+    RESHARD_ASSIGN_OR_RETURN(const auto covered, source.CoveredByCrc(file.id));
     if (!covered) continue;
     found.files.push_back(file.id);
     found.bytes += covered->length;

@@ -157,7 +157,7 @@ std::vector<int64_t> RanksStatedBy(std::string_view name) {
 }
 
 Status CheckRanksOfNames(const OpenedSource& source, const SourceSpec& spec) {
-  if (!spec.files.empty() || source.is_whole() || source.each_alone()) return {};
+  if (!spec.files.empty() || source.files_are_numbered() || source.each_alone()) return {};
   std::string first;
   size_t count = 0;
   for (const ChosenFile& file : source.chosen()) {

@@ -189,7 +189,8 @@ Result<std::optional<FoundSource>> FindFullSource(const SourceRequest& request) 
   if (!folder) return std::optional<FoundSource>();
   FoundSource found;
   found.container = &kSafetensorsContainer;
-  found.is_whole = true;
+  found.files_are_numbered = true;
+  found.looks_into_all = true;
   RESHARD_RETURN_IF_ERROR(folder->index.empty() ? FindLone(*folder, request, found)
                                                 : FindIndexed(*folder, request, found));
   return std::optional(std::move(found));

@@ -42,7 +42,8 @@ FileWindows::FileWindows(WindowCache& cache, const ByteSource& source)
       pages_(source.pages()),
       map_(pages_ == nullptr ? nullptr : pages_->map()),
       is_remote_(map_ == nullptr && source.IsRemote()),
-      reads_large_pages_(map_ != nullptr && pages_->ReadsLargePages()) {
+      reads_large_pages_(map_ != nullptr && pages_->ReadsLargePages()),
+      keeps_headers_(pages_ == nullptr && is_remote_ && source.decryption() == Decryption::kNone) {
   if (map_ == nullptr && source.size() > 0) cache_.has_read_files_ = true;
 }
 
@@ -109,6 +110,11 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
 }
 
 Status FileWindows::Read(ByteRange range, std::span<std::byte> destination) {
+  if (keeps_headers_) {
+    RESHARD_ASSIGN_OR_RETURN(const Pin held, Hold(range));
+    std::memcpy(destination.data(), held.At(range.offset), range.length);
+    return {};
+  }
   const Granules wanted = GranulesOf(range);
   Pin pin;  // goes without the lock
   Lock lock(cache_.mutex_);
@@ -182,6 +188,7 @@ void FileWindows::Prefetch(ByteRange range) {
 }
 
 void FileWindows::PrefetchPages(ByteRange range) {
+  if (keeps_headers_) return Prefetch(range);
   if (pages_ == nullptr) return source_.Prefetch(range);
   AskAhead(range, &Entry::ahead, [this](Lock& lock, Place entry, Granules granules) {
     ReadAhead(lock, entry, granules);

@@ -74,14 +74,14 @@ class FileWindows {
   // Copies the bytes of `range`, which lies within one window, as headers are read: touches their
   // pages only, and those that it brings into the page cache are kept as long as there is room. Of
   // large pages nothing is read by pread: where one begins, it makes the kernel read on behind it.
-  // So nobody reads one in meanwhile. Errors: kChanged; kIo.
+  // So nobody reads one in meanwhile. Of a source without pages on a server the window is held
+  // instead. Errors: kChanged; kIo; kResourceExhausted.
   Status Read(ByteRange range, std::span<std::byte> destination);
 
   // Starts reading ahead what Hold will be asked for, as long as not three quarters of the budget
   // are read ahead.
   void Prefetch(ByteRange range);
-  // The same for bytes that Read will be asked for: into the page cache, or to where the source
-  // keeps them.
+  // The same for bytes that Read will be asked for: into the page cache, or to where they are kept.
   void PrefetchPages(ByteRange range);
   // The same for a header of a mapped file that lies far from others: its pages, and no granules.
   void PrefetchHeader(ByteRange range);
@@ -144,6 +144,9 @@ class FileWindows {
   const std::byte* const map_;    // null: it is read
   const bool is_remote_;          // and read
   const bool reads_large_pages_;
+  // Whether headers, too, are read by windows: each read waits for a server, and nothing else keeps
+  // what it brought.
+  const bool keeps_headers_;
   std::once_flag opening_past_cache_;
   FileDescriptor past_cache_;                    // when it was wanted; may own nothing
   std::atomic<bool> past_cache_failed_ = false;  // it is not to be used any more

@@ -51,8 +51,13 @@ Status Storage::KeepFromOutputs(const std::string& path) const {
   return reshard::KeepFromOutputs(path, [&] { return Stat(path); });
 }
 
+Result<PathLocation> Storage::Locate(const std::string& path) const {
+  return PathLocation::Of(path);
+}
+
 Result<std::unique_ptr<ByteSource>> Storage::Open(const std::string& path) const {
   RESHARD_ASSIGN_OR_RETURN(LocalFile file, LocalFile::Open(path));
+  RESHARD_RETURN_IF_ERROR(NoteInput(path, file.identity()));
   return std::unique_ptr<ByteSource>(std::make_unique<LocalFile>(std::move(file)));
 }
 

@@ -14,6 +14,7 @@
 #include "src/io/byte_source.h"
 #include "src/os/file_identity.h"
 #include "src/os/path_kind.h"
+#include "src/os/path_location.h"
 
 namespace reshard {
 
@@ -47,6 +48,10 @@ class Storage {
   // Notes a file that was not chosen, but lies where a choice is made: no output may replace it.
   // Errors: those of NoteInput.
   Status KeepFromOutputs(const std::string& path) const;
+
+  // Returns where `path` lies among the folders of this host; a place of another storage lies in
+  // none. Errors: kIo; kUnsupported for a URL.
+  Result<PathLocation> Locate(const std::string& path) const;
 
   // Opens a file to read, and notes it. Never waits for another process.
   // Errors: kNotFound; kCorrupt for a folder, pipe, device or socket; kIo; those of NoteInput.

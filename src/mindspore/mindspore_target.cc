@@ -181,6 +181,7 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
 std::vector<RankLists::Source> MindSporeTarget::NewSources(std::span<const int64_t> ranks,
                                                            size_t enough) const {
   std::vector<RankLists::Source> sources;
+  if (source().placement().all_tensors() != nullptr) return sources;  // parts say which are needed
   std::set<RankLists::Source> seen;
   for (const int64_t rank : ranks.first(std::min(ranks.size(), enough))) {
     const auto stage = FindStage(rank);
@@ -252,6 +253,7 @@ Result<std::shared_ptr<const MindSporeTarget::Recipe>> MindSporeTarget::RecipeOf
 
 Result<std::vector<uint64_t>> MindSporeTarget::CommonTables(const Stage& stage,
                                                             int64_t rank) const {
+  if (source().placement().all_tensors() != nullptr) return std::vector<uint64_t>{0};  // no table
   std::vector<uint64_t> tables;
   int64_t last = -1;
   for (const auto& [source_stage, local] : stage.needed.SourcesOf(rank)) {
@@ -315,6 +317,7 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
 }
 
 Status MindSporeTarget::TakeMetadata(int64_t rank, Recipe& recipe) const {
+  if (source().placement().all_tensors() != nullptr) return {};  // files have none of tensors
   RESHARD_ASSIGN_OR_RETURN(const Stage* const stage, FindStage(rank));
   CommonMetadata common;
   std::optional<RankLists::Source> first;

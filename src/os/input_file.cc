@@ -14,7 +14,6 @@
 #include "src/os/file_pages.h"
 #include "src/os/paths.h"
 #include "src/os/system_call.h"
-#include "src/os/used_files.h"
 
 namespace reshard {
 namespace {
@@ -47,7 +46,6 @@ Result<InputFile> OpenInputFile(const std::string& path) {
   if (fstat(fd, &status) != 0) return ErrnoStatus(errno, "look up", path);
   if (!S_ISREG(status.st_mode)) return NotRegular(path, KindName(status.st_mode));
   const FileIdentity identity = IdentityFromStat(status);
-  if (Status free = NoteInput(path, identity); !free.ok()) return free;
   // Advice; that it fails harms nothing. Reads hop from header to header, each asks for all that it
   // wants.
   static_cast<void>(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));

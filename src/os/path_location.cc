@@ -89,11 +89,4 @@ std::optional<std::string> PathLocation::From(const PathLocation& folder) const 
   return std::nullopt;
 }
 
-Result<bool> IsInside(const std::string& path, const std::string& folder) {
-  RESHARD_RETURN_IF_ERROR(IdentityOf(folder).status());
-  RESHARD_ASSIGN_OR_RETURN(const PathLocation inner, PathLocation::Of(path));
-  RESHARD_ASSIGN_OR_RETURN(const PathLocation outer, PathLocation::Of(folder));
-  return inner.From(outer).has_value();
-}
-
 }  // namespace reshard

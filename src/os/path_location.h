@@ -32,10 +32,6 @@ class PathLocation {
   std::vector<Ancestor> ancestors_;  // innermost first
 };
 
-// Returns whether `path`, which need not exist, is the existing folder `folder` or lies in it,
-// however it is spelled. Errors: kNotFound, kIo.
-Result<bool> IsInside(const std::string& path, const std::string& folder);
-
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_OS_PATH_LOCATION_H_

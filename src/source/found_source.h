@@ -47,6 +47,10 @@ class FamilyTables {
   // Returns what counts of `read`, a table with the names of SourceRequest::new_names; `path` is
   // for messages. Errors: kMismatch where the file lacks what it ought to have.
   virtual Result<IndexedFile> Choose(IndexedFile read, const std::string& path) = 0;
+  // As CoveredByCrc of indexed_file.h.
+  virtual Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) const {
+    return reshard::CoveredByCrc(files, file);
+  }
   // Returns what there is to say once each file was chosen from.
   virtual std::vector<Warning> Warnings() const { return {}; }
 };
@@ -59,9 +63,9 @@ struct FoundSource {
   std::unique_ptr<FamilyTables> tables;  // null: all of each file counts, as its reader reads it
   std::vector<Warning> warnings;
 
-  // Whether the files are a folder of whole tensors, or one file of them: each is looked into when
-  // the source is opened.
-  bool is_whole = false;
+  // Whether ranks are mere numbers of the files, whose names state no rank.
+  bool files_are_numbered = false;
+  bool looks_into_all = false;  // whether each file is looked into when the source is opened
   // A file that says where the tensors are, such as an index; its rank means nothing.
   std::optional<ChosenFile> index = {};
   std::vector<std::string> indexed = {};  // the paths of all files that it names, there or not

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
+#include "reshard/layout_report.h"
 #include "reshard/verify.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
@@ -200,6 +201,18 @@ TEST_F(FullTensorsTest, AreAllNeededWhereTheyDiffer) {
   const auto report = Convert(folder_.options());
   EXPECT_EQ(report.status().code(), StatusCode::kMismatch);
   EXPECT_THAT(report.status().message(), Naming("ranks 0-3", "`group_info`", "rank 1 "));
+}
+
+// Without a source strategy any rank may hold the full tensors: all files count.
+TEST_F(ConvertGroupInfoTest, AReportHasAllReplicasOfFullTensors) {
+  LayoutReportOptions report{folder_.options(), {}};
+  report.conversion.source.strategy.clear();
+  report.conversion.source.group_info = {
+      folder_.folder().Write("info/all.pb", GroupInfo({0, 1, 2, 3}))};
+  const auto made = MakeLayoutReport(report);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  ASSERT_EQ(made->source.by_rank.size(), 4U);
+  for (const FileBin& bin : made->source.by_rank) EXPECT_EQ(bin.files, 1U);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -28,11 +29,14 @@ using testing::HasSubstr;
 
 class MemorySource final : public ByteSource {
  public:
-  explicit MemorySource(std::string bytes)
-      : ByteSource("memory", FileIdentity({.size = bytes.size()})), bytes_(std::move(bytes)) {}
+  explicit MemorySource(std::string bytes, bool is_remote = true)
+      : ByteSource("memory", FileIdentity({.size = bytes.size()})),
+        bytes_(std::move(bytes)),
+        is_remote_(is_remote) {}
 
   uint64_t size() const override { return bytes_.size(); }
   Status ReadAt(uint64_t offset, std::span<std::byte> destination) const override {
+    ++reads_;
     const Status status = CheckRange(offset, destination.size());
     if (status.ok()) std::memcpy(destination.data(), bytes_.data() + offset, destination.size());
     return status;
@@ -42,6 +46,9 @@ class MemorySource final : public ByteSource {
     prefetched_.push_back(range);
   }
 
+  bool IsRemote() const override { return is_remote_; }
+
+  int reads() const { return reads_; }
   std::vector<ByteRange> prefetched() const {
     const std::scoped_lock lock(mutex_);
     return prefetched_;
@@ -49,6 +56,8 @@ class MemorySource final : public ByteSource {
 
  private:
   const std::string bytes_;
+  const bool is_remote_;
+  mutable std::atomic<int> reads_ = 0;
   mutable std::mutex mutex_;
   mutable std::vector<ByteRange> prefetched_;  // guarded by mutex_
 };
@@ -92,11 +101,26 @@ TEST(MemorySource, WindowsHaveItsBytes) {
 
 TEST(MemorySource, IsToldOfHeadersThatAreGoingToBeRead) {
   WindowCache cache(8 * kWindowBytes);
-  auto source = std::make_unique<MemorySource>(ManyBytes());
+  auto source = std::make_unique<MemorySource>(ManyBytes(), false);
   const MemorySource& memory = *source;
   OpenFile file(std::move(source), cache);
   file.windows.PrefetchPages({5, 100});
   EXPECT_THAT(memory.prefetched(), Contains(ByteRange{5, 100}));
+}
+
+TEST(MemorySource, OnAServerIsAskedOnceForHeadersThatLieTogether) {
+  const std::string bytes = ManyBytes();
+  WindowCache cache(8 * kWindowBytes);
+  auto source = std::make_unique<MemorySource>(bytes);
+  const MemorySource& memory = *source;
+  OpenFile file(std::move(source), cache);
+  for (uint64_t offset = 0; offset < kGranuleBytes; offset += 1000) {
+    std::string header(10, '\0');
+    const std::span<char> out = header;
+    ASSERT_TRUE(file.windows.Read({offset, out.size()}, std::as_writable_bytes(out)).ok());
+    EXPECT_EQ(header, bytes.substr(offset, out.size()));
+  }
+  EXPECT_EQ(memory.reads(), 1);
 }
 
 TEST(MemorySource, IsDecrypted) {
