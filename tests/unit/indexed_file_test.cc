@@ -196,7 +196,8 @@ TEST(CoveredByCrcTest, OfSafetensorsAreTheContents) {
 TEST(CoveredByCrcTest, ReadsTheSignatureAndTheLastBytesOnly) {
   const TemporaryFolder folder;
   SourceFiles files(1);
-  const FileId file = files.Add(folder.Write("a", TensorValue("w", "Int8", {9}, "123456789")));
+  const FileId file = files.Add(folder.Write(
+      "a", TensorValue("w", "Int8", {2 * kSignatureBytes}, std::string(2 * kSignatureBytes, 'a'))));
   constexpr uint64_t kTimes = 1000;  // so that what BytesRead itself reads does not count
   const uint64_t before = BytesRead();
   for (uint64_t i = 0; i < kTimes; ++i) ASSERT_TRUE(CoveredByCrc(files, file).ok());
