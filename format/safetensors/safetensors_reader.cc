@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,20 +15,19 @@
 #include <vector>
 
 #include "format/container/common_metadata.h"
+#include "format/container/file_blocks.h"
 #include "format/safetensors/safetensors_container.h"
 #include "format/safetensors/safetensors_types.h"
 #include "format/safetensors/sharding_info.h"
 #include "reshard/byte_range.h"
 #include "reshard/tensor.h"
-#include "src/base/byte_stream.h"
+#include "src/base/json_reader.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
 namespace {
-
-using nlohmann::json;
 
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 constexpr uint64_t kMostBlock = uint64_t{1} << 20;
@@ -44,192 +42,18 @@ uint64_t LittleEndian(std::span<const std::byte> bytes) {
   return number;
 }
 
-// The bytes of the header, one after the other, read in blocks. Before each it is asked for memory:
-// the parser keeps a string's bytes, and one may be as long as the header.
-class HeaderBytes {
+class HeaderReader final : public JsonReader {
  public:
-  HeaderBytes(const FileBytes& file, std::span<const std::byte> head, uint64_t end,
-              const MemoryCheck& memory)
-      : file_(file),
-        memory_(memory),
-        block_(head.first(std::min<uint64_t>(head.size(), end))),
-        end_(end) {
-    FindZero(std::min<uint64_t>(kLengthBytes, end));
-  }
-
-  // Of the next byte, in the file.
-  uint64_t offset() const { return begin_ + place_; }
-  // Why it could not be read to its end, if so.
-  const Status& status() const { return status_; }
-  // Where it has a zero byte, which nlohmann's parser takes for its end.
-  const std::optional<uint64_t>& zero() const { return zero_; }
-
-  void Skip(size_t bytes = 1) { place_ += bytes; }
-  // Whether there is a next byte.
-  bool Ready() {
-    if (place_ < block_.size()) return true;
-    if (offset() == end_ || !status_.ok()) return false;
-    begin_ += block_.size();
-    place_ = 0;
-    status_ = CheckMemory(memory_);
-    if (status_.ok()) {
-      buffer_.resize(std::min(kMostBlock, end_ - begin_));
-      status_ = file_.read(begin_, buffer_);
-    }
-    block_ = status_.ok() ? std::span<const std::byte>(buffer_) : std::span<const std::byte>();
-    FindZero(0);
-    return status_.ok();
-  }
-  const char& Front() const { return reinterpret_cast<const char&>(block_[place_]); }
-
- private:
-  // Looks into the block from `begin` on.
-  void FindZero(uint64_t begin) {
-    const auto found =
-        std::find(block_.begin() + static_cast<std::ptrdiff_t>(begin), block_.end(), std::byte{0});
-    if (found == block_.end() || zero_) return;
-    zero_ = begin_ + static_cast<uint64_t>(found - block_.begin());
-  }
-
-  const FileBytes& file_;
-  const MemoryCheck& memory_;
-  std::span<const std::byte> block_;
-  uint64_t begin_ = 0;  // of the block, in the file
-  size_t place_ = 0;    // in the block
-  const uint64_t end_;
-  std::vector<std::byte> buffer_;
-  Status status_;
-  std::optional<uint64_t> zero_;
-};
-
-using HeaderIterator = ByteStreamIterator<HeaderBytes>;
-
-// Takes the tokens of a header. A function that returns false ends the parsing.
-class HeaderTokens {
- public:
-  HeaderTokens(const HeaderBytes& bytes, uint64_t content_begin, uint64_t content_bytes,
-               const MemoryCheck& memory)
-      : bytes_(bytes),
+  HeaderReader(const FileBytes& file, uint64_t content_begin, const MemoryCheck& memory)
+      : JsonReader(file.path),
         content_begin_(content_begin),
-        content_bytes_(content_bytes),
+        content_bytes_(file.size - content_begin),
         memory_(memory) {}
 
   bool HasMetadata(std::string_view key) const { return metadata_keys_.contains(key); }
   // The CRC-32 of the contents, where metadata has one.
   std::optional<StatedCrc> TakeCrc() { return std::exchange(crc_, std::nullopt); }
   std::string TakeShardingInfo() { return std::exchange(sharding_info_, {}); }
-
-  // What nlohmann's parser calls.
-  bool null() {
-    if (state_ == State::kMetadataValue) {
-      state_ = State::kMember;
-      return true;
-    }
-    return Other("null");
-  }
-  bool boolean(bool /*value*/) { return Other("a boolean"); }
-  bool number_integer(int64_t value) { return Other(fmt::format("{}", value)); }
-  bool number_float(double /*value*/, const std::string& text) { return Other(text); }
-  bool binary(json::binary_t& /*value*/) { return Other("bytes"); }
-  bool number_unsigned(uint64_t value) {
-    if (state_ == State::kShape) {
-      if (value > static_cast<uint64_t>(INT64_MAX)) {
-        return Fail(fmt::format("a size of {} in its shape is more than 63 bits can count", value));
-      }
-      shape_.push_back(static_cast<int64_t>(value));
-      if (shape_.size() <= kMaxDims) return true;
-      return Fail(fmt::format("more than {} dimensions", kMaxDims));
-    }
-    if (state_ == State::kOffsets) {
-      if (offsets_ < 2) (offsets_ == 0 ? begin_ : end_) = value;
-      if (++offsets_ <= 2) return true;
-      return Expected("two integers as data_offsets", "more");
-    }
-    return Other(fmt::format("{}", value));
-  }
-  bool string(std::string& value) {
-    if (state_ == State::kMetadataString) return AddMetadata(value);
-    if (state_ != State::kTensorValue || key_ != "dtype") return Other("a string");
-    const SafetensorsType* const type = FindSafetensorsType(value);
-    if (type == nullptr) {
-      return Fail(fmt::format("unknown dtype {}; expected a name such as \"F32\"", Quote(value)));
-    }
-    dtype_ = type->dtype;
-    state_ = State::kTensorMember;
-    return true;
-  }
-  bool start_object(size_t /*elements*/) {
-    switch (state_) {
-      case State::kHeader:
-        state_ = State::kMember;
-        return true;
-      case State::kMetadataValue:
-        state_ = State::kMetadataMember;
-        return true;
-      case State::kTensor:
-        state_ = State::kTensorMember;
-        return true;
-      default:
-        return Open("an object");
-    }
-  }
-  bool key(std::string& name) {
-    switch (state_) {
-      case State::kMember:
-        return BeginMember(name);
-      case State::kMetadataMember:
-        metadata_key_.swap(name);
-        state_ = State::kMetadataString;
-        return true;
-      case State::kTensorMember:
-        return BeginTensorMember(name);
-      default:
-        return true;  // of what is ignored
-    }
-  }
-  bool end_object() {
-    switch (state_) {
-      case State::kIgnored:
-        return Close();
-      case State::kMetadataMember:
-        state_ = State::kMember;
-        return true;
-      case State::kTensorMember:
-        state_ = State::kMember;
-        return EndTensor();
-      default:
-        state_ = State::kEnd;
-        return true;
-    }
-  }
-  bool start_array(size_t /*elements*/) {
-    if (state_ == State::kTensorValue && key_ == "shape") {
-      state_ = State::kShape;
-      return true;
-    }
-    if (state_ == State::kTensorValue && key_ == "data_offsets") {
-      state_ = State::kOffsets;
-      return true;
-    }
-    return Open("an array");
-  }
-  bool end_array() {
-    if (state_ == State::kIgnored) return Close();
-    if (state_ == State::kOffsets && offsets_ != 2) {
-      return Expected("two integers as data_offsets", fmt::format("{}", offsets_));
-    }
-    state_ = State::kTensorMember;
-    return true;
-  }
-  bool parse_error(size_t /*position*/, const std::string& last_token,
-                   const json::exception& /*error*/) {
-    return Fail(fmt::format("the header is not JSON from offset {} on, near {}", bytes_.offset(),
-                            Quote(last_token.substr(0, kMostShown))));
-  }
-
-  // Why the parsing ended, if it did not come to the end; this one has no path.
-  const Status& status() const { return status_; }
-  const Status& memory_status() const { return memory_status_; }
 
   // Returns the table of all tensors. Errors: kCorrupt.
   Result<std::shared_ptr<const FileTable>> Finish() && {
@@ -246,123 +70,149 @@ class HeaderTokens {
   }
 
  private:
-  enum class State : uint8_t {
-    kHeader,          // before its brace
-    kMember,          // a name of the header, or its end, comes next
-    kMetadataValue,   // of __metadata__
-    kMetadataMember,  // a key of it
-    kMetadataString,
-    kTensor,        // its brace
-    kTensorMember,  // a key of it, or its end
-    kTensorValue,   // dtype, shape or data_offsets
-    kShape,
-    kOffsets,
-    kIgnored,  // a member of a tensor that has no meaning
-    kEnd,
-  };
-  static constexpr size_t kMostShown = 40;
+  // Depths.
+  static constexpr size_t kHeader = 1;      // names, and __metadata__
+  static constexpr size_t kMember = 2;      // what is in one of them
+  static constexpr size_t kMostShown = 40;  // of what is not JSON
+  enum class Field : uint8_t { kDType, kShape, kOffsets };
 
-  bool Fail(std::string_view what) {
-    status_ = CorruptError(in_tensor_ ? fmt::format("tensor {}: {}", Quote(name_), what)
-                                      : std::string(what));
-    return false;
+  Status OnValue(JsonValue& value) override {
+    const bool is_string = value.kind == JsonValue::Kind::kString;
+    if (depth() > kMember && value.kind == JsonValue::Kind::kUnsigned) {
+      return field_ == Field::kShape ? AddSize(value.number) : AddOffset(value.number);
+    }
+    if (depth() == kMember && in_metadata_ && is_string) return AddMetadata(*value.text);
+    if (depth() == kMember && !in_metadata_ && field_ == Field::kDType && is_string) {
+      return SetDType(*value.text);
+    }
+    if (depth() == kHeader && in_metadata_ && value.kind == JsonValue::Kind::kNull) return {};
+    return Expected(Wanted(), is_string ? "a string" : value.Shown());
   }
-  bool Expected(std::string_view wanted, std::string_view found) {
+
+  Status OnOpen(bool is_list) override {
+    const bool wants_list = depth() == kMember && !in_metadata_ && field_ != Field::kDType;
+    if (is_list ? wants_list : depth() < kMember) return {};
+    return Expected(Wanted(), is_list ? "an array" : "an object");
+  }
+
+  Status OnClose(bool is_list) override {
+    if (is_list && field_ == Field::kOffsets && offsets_ != 2) {
+      return Expected("two integers as data_offsets", fmt::format("{}", offsets_));
+    }
+    return depth() == kHeader && !in_metadata_ ? EndTensor() : Status();
+  }
+
+  Status OnKey(const std::string& key) override {
+    if (depth() == kHeader) return BeginMember(key);
+    return in_metadata_ ? Status() : BeginField(key);
+  }
+
+  Status SyntaxError(uint64_t /*offset*/, std::string_view token,
+                     std::string_view /*why*/) const override {
+    return Fail(fmt::format("the header is not JSON from offset {} on, near {}", offset(),
+                            Quote(token.substr(0, kMostShown))));
+  }
+
+  Status Fail(std::string_view what) const {
+    return Error(in_tensor_ ? fmt::format("tensor {}: {}", Quote(Key(kHeader)), what)
+                            : std::string(what));
+  }
+  Status Expected(std::string_view wanted, std::string_view found) const {
     return Fail(fmt::format("expected {}, found {}", wanted, found));
   }
-  // A value where none of its kind may be, unless it is ignored.
-  bool Other(std::string_view found) {
-    if (state_ == State::kIgnored) {
-      if (depth_ == 0) state_ = State::kTensorMember;
-      return true;
-    }
-    return Expected(Wanted(), found);
-  }
   std::string Wanted() const {
-    switch (state_) {
-      case State::kHeader:
-        return "an object as header";
-      case State::kMetadataValue:
-        return "an object as __metadata__";
-      case State::kMetadataString:
-        return fmt::format("a string as metadata {}", Quote(metadata_key_));
-      case State::kTensor:
-        return "an object with dtype, shape and data_offsets";
-      case State::kShape:
-        return "sizes, which are integers from 0 on, in its shape";
-      case State::kOffsets:
-        return "two integers from 0 on as data_offsets";
-      default:
-        return fmt::format("{} as {}", key_ == "dtype" ? "a string" : "an array of integers", key_);
+    if (depth() < kHeader) return "an object as header";
+    if (depth() == kHeader) {
+      return in_metadata_ ? "an object as __metadata__"
+                          : "an object with dtype, shape and data_offsets";
     }
-  }
-  bool Open(std::string_view found) {
-    if (state_ != State::kIgnored) return Expected(Wanted(), found);
-    ++depth_;
-    return true;
-  }
-  bool Close() {
-    if (--depth_ == 0) state_ = State::kTensorMember;
-    return true;
+    if (in_metadata_) return fmt::format("a string as metadata {}", Quote(Key(kMember)));
+    if (depth() == kMember) {
+      return fmt::format("{} as {}", field_ == Field::kDType ? "a string" : "an array of integers",
+                         Key(kMember));
+    }
+    return field_ == Field::kShape ? "sizes, which are integers from 0 on, in its shape"
+                                   : "two integers from 0 on as data_offsets";
   }
 
-  bool BeginMember(std::string& name) {
-    if (name == kSafetensorsMetadata) {
-      if (has_metadata_) return Fail("__metadata__ occurs twice in the header");
-      has_metadata_ = true;
-      state_ = State::kMetadataValue;
-      return true;
+  Status BeginMember(const std::string& name) {
+    in_metadata_ = name == kSafetensorsMetadata;
+    if (in_metadata_) {
+      return std::exchange(has_metadata_, true) ? Fail("__metadata__ occurs twice in the header")
+                                                : Status();
     }
-    name_.swap(name);
     shape_.clear();
     in_tensor_ = true;
     has_dtype_ = has_shape_ = has_offsets_ = false;
     offsets_ = 0;
-    state_ = State::kTensor;
-    return true;
+    return {};
   }
-  bool BeginTensorMember(std::string& name) {
-    bool* const seen = name == "dtype"          ? &has_dtype_
-                       : name == "shape"        ? &has_shape_
-                       : name == "data_offsets" ? &has_offsets_
-                                                : nullptr;
-    if (seen == nullptr) {
-      state_ = State::kIgnored;
-      depth_ = 0;
-      return true;
+  Status BeginField(const std::string& name) {
+    bool* seen = nullptr;
+    if (name == "dtype") {
+      field_ = Field::kDType;
+      seen = &has_dtype_;
+    } else if (name == "shape") {
+      field_ = Field::kShape;
+      seen = &has_shape_;
+    } else if (name == "data_offsets") {
+      field_ = Field::kOffsets;
+      seen = &has_offsets_;
+    } else {
+      SkipValue();
+      return {};
     }
-    key_.swap(name);
-    if (*seen) return Fail(fmt::format("{} occurs twice", key_));
-    *seen = true;
-    state_ = State::kTensorValue;
-    return true;
+    return std::exchange(*seen, true) ? Fail(fmt::format("{} occurs twice", name)) : Status();
   }
-  bool AddMetadata(const std::string& value) {
-    state_ = State::kMetadataMember;
-    if (!metadata_keys_.insert(metadata_key_).second) {
-      return Fail(fmt::format("metadata {} occurs twice", Quote(metadata_key_)));
+
+  Status SetDType(const std::string& name) {
+    const SafetensorsType* const type = FindSafetensorsType(name);
+    if (type == nullptr) {
+      return Fail(fmt::format("unknown dtype {}; expected a name such as \"F32\"", Quote(name)));
+    }
+    dtype_ = type->dtype;
+    return {};
+  }
+  Status AddSize(uint64_t size) {
+    if (size > static_cast<uint64_t>(INT64_MAX)) {
+      return Fail(fmt::format("a size of {} in its shape is more than 63 bits can count", size));
+    }
+    shape_.push_back(static_cast<int64_t>(size));
+    if (shape_.size() <= kMaxDims) return {};
+    return Fail(fmt::format("more than {} dimensions", kMaxDims));
+  }
+  Status AddOffset(uint64_t offset) {
+    if (offsets_ < 2) (offsets_ == 0 ? begin_ : end_) = offset;
+    if (++offsets_ <= 2) return {};
+    return Expected("two integers as data_offsets", "more");
+  }
+
+  Status AddMetadata(const std::string& value) {
+    const std::string& key = Key(kMember);
+    if (!metadata_keys_.insert(key).second) {
+      return Fail(fmt::format("metadata {} occurs twice", Quote(key)));
     }
     if (value == kInt4Mark) {
-      int4_.insert(metadata_key_);
-    } else if (metadata_key_ != kSafetensorsCrc && metadata_key_ != kRemoveRedundancy) {
-      metadata_.emplace(metadata_key_, IsOfOwnLayout(metadata_key_) ? "" : value);
+      int4_.insert(key);
+    } else if (key != kSafetensorsCrc && key != kRemoveRedundancy) {
+      metadata_.emplace(key, IsOfOwnLayout(key) ? "" : value);
       metadata_bytes_ += value.size();
     }
-    if (metadata_key_ == kSafetensorsCrc && !SetCrc(value)) return false;
-    if (metadata_key_ == kShardingInfo) {
+    if (key == kSafetensorsCrc) RESHARD_RETURN_IF_ERROR(SetCrc(value));
+    if (key == kShardingInfo) {
       sharding_info_ = value;
       metadata_bytes_ += value.size();
     }
-    metadata_bytes_ += 2 * sizeof(std::string) + 2 * metadata_key_.size() + kOfNode;
+    metadata_bytes_ += 2 * sizeof(std::string) + 2 * key.size() + kOfNode;
     return CheckHeld();
   }
 
-  bool SetCrc(const std::string& value) {
+  Status SetCrc(const std::string& value) {
     uint32_t number = 0;
     const char* const end = value.data() + value.size();
     const auto [behind, error] = std::from_chars(value.data(), end, number);
     // A tensor of the name may have it marked as its dtype.
-    if (value == kInt4Mark) return true;
+    if (value == kInt4Mark) return {};
     if (error != std::errc() || behind != end) {
       return Expected("a CRC-32, decimal, as metadata crc_num", Quote(value));
     }
@@ -370,11 +220,11 @@ class HeaderTokens {
             .covered = {content_begin_, content_bytes_},
             .may_lack = {},
             .of = StatedCrc::Of::kArrays};
-    return true;
+    return {};
   }
 
   // Checks a tensor by itself, and keeps it.
-  bool EndTensor() {
+  Status EndTensor() {
     const std::string_view missing = !has_dtype_     ? "dtype"
                                      : !has_shape_   ? "shape"
                                      : !has_offsets_ ? "data_offsets"
@@ -404,7 +254,7 @@ class HeaderTokens {
     }
     const ArrayKind kind = CountItems(static_cast<int64_t>(values));
     const ByteRange range{content_begin_ + begin_, bytes};
-    builder_.Add({.name = name_,
+    builder_.Add({.name = Key(kHeader),
                   .kind = kind,
                   .dtype = dtype_,
                   .shape = shape_,
@@ -422,16 +272,15 @@ class HeaderTokens {
     shape_.back() /= values;
     return ArrayKind::kTensor;
   }
-  bool CheckHeld() {
+  Status CheckHeld() {
     if (metadata_bytes_ > kMaxTableBytes) {
-      status_ = ResourceExhaustedError(fmt::format(
-          "its metadata needs more than {} MiB of memory: {} keys so far; save it without them",
-          kMaxTableBytes >> 20, metadata_keys_.size()));
-      return false;
+      return Error(
+          StatusCode::kResourceExhausted,
+          fmt::format(
+              "its metadata needs more than {} MiB of memory: {} keys so far; save it without them",
+              kMaxTableBytes >> 20, metadata_keys_.size()));
     }
-    if (++kept_ % kMemoryCheckInterval != 0) return true;
-    memory_status_ = CheckMemory(memory_);
-    return memory_status_.ok();
+    return ++kept_ % kMemoryCheckInterval == 0 ? CheckMemory(memory_) : Status();
   }
 
   // Most files have MindSpore's metadata, and share it.
@@ -482,27 +331,21 @@ class HeaderTokens {
 
   static constexpr size_t kOfNode = 64;
 
-  const HeaderBytes& bytes_;
   const uint64_t content_begin_;  // in the file
   const uint64_t content_bytes_;
   const MemoryCheck& memory_;
-  Status status_;
-  Status memory_status_;
-  State state_ = State::kHeader;
-  size_t depth_ = 0;  // of arrays and objects that are ignored
   bool has_metadata_ = false;
-  std::string metadata_key_;
+  bool in_metadata_ = false;
   std::string sharding_info_;  // metadata
   std::set<std::string, std::less<>> metadata_keys_;
   std::set<std::string, std::less<>> int4_;
   FileStrings metadata_;
   std::optional<StatedCrc> crc_;
   // The tensor at hand.
-  std::string name_;
   DType dtype_ = DType::kFloat32;
   Shape shape_;
   bool in_tensor_ = false;
-  std::string key_;
+  Field field_ = Field::kDType;
   bool has_dtype_ = false;
   bool has_shape_ = false;
   bool has_offsets_ = false;
@@ -539,26 +382,19 @@ Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const 
                                          const MemoryCheck& memory) {
   const Result<uint64_t> end = HeaderEnd(file.size, head);
   RESHARD_RETURN_IF_ERROR(InFile(file.path, end.status()));
-  HeaderBytes bytes(file, head, *end, memory);
-  bytes.Skip(kLengthBytes);
   // nlohmann's parser would step over it.
-  if (bytes.Ready() && static_cast<unsigned char>(bytes.Front()) == kByteOrderMark) {
+  if (*end > kLengthBytes && head.size() > kLengthBytes &&
+      std::to_integer<unsigned char>(head[kLengthBytes]) == kByteOrderMark) {
     return InFile(file.path,
                   CorruptError("the header begins with a byte order mark; expected a brace"));
   }
-  HeaderTokens tokens(bytes, *end, file.size - *end, memory);
-  json::sax_parse(HeaderIterator(&bytes), HeaderIterator(&bytes), &tokens);
-  RESHARD_RETURN_IF_ERROR(bytes.status());
-  RESHARD_RETURN_IF_ERROR(tokens.memory_status());
-  RESHARD_RETURN_IF_ERROR(InFile(file.path, tokens.status()));
-  if (bytes.zero()) {
-    return InFile(file.path, CorruptError(fmt::format("a zero byte in the header, at offset {}",
-                                                      *bytes.zero())));
-  }
-  const bool states_redundancy = tokens.HasMetadata(kRemoveRedundancy);
-  std::optional<StatedCrc> crc = tokens.TakeCrc();
-  std::string sharding_info = tokens.TakeShardingInfo();
-  Result<std::shared_ptr<const FileTable>> table = std::move(tokens).Finish();
+  FileBlocks blocks(file, {kLengthBytes, *end - kLengthBytes}, memory, head);
+  HeaderReader header(file, *end, memory);
+  RESHARD_RETURN_IF_ERROR(header.Read(kLengthBytes, [&blocks] { return blocks.Next(); }));
+  const bool states_redundancy = header.HasMetadata(kRemoveRedundancy);
+  std::optional<StatedCrc> crc = header.TakeCrc();
+  std::string sharding_info = header.TakeShardingInfo();
+  Result<std::shared_ptr<const FileTable>> table = std::move(header).Finish();
   RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
   return TableOfFile{*std::move(table), std::move(crc), states_redundancy,
                      std::move(sharding_info)};

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
+#include "format/container/file_blocks.h"
 #include "reshard/parameters.h"
-#include "src/base/byte_stream.h"
+#include "src/base/json_reader.h"
 #include "src/base/natural_order.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -17,49 +17,8 @@
 namespace reshard {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr uint64_t kIndexBlock = uint64_t{1} << 20;
 constexpr size_t kLongestPath = 4096;
 constexpr std::string_view kShardExtension = ".safetensors";
-
-// The bytes of an index, one after the other, read in blocks.
-class IndexBytes {
- public:
-  explicit IndexBytes(const FileBytes& file) : file_(file) {}
-
-  // Why it ended before its end, if it did.
-  const Status& status() const { return status_; }
-
-  bool Ready() {
-    if (place_ < block_.size()) return true;
-    begin_ += block_.size();
-    place_ = 0;
-    block_.resize(std::min(kIndexBlock, file_.size - begin_));
-    if (block_.empty() || !status_.ok()) return false;
-    status_ = file_.read(begin_, std::as_writable_bytes(std::span(block_)));
-    // For nlohmann's parser it would be the end.
-    const auto zero = std::find(block_.begin(), block_.end(), '\0');
-    if (status_.ok() && zero != block_.end()) {
-      status_ = CorruptError(fmt::format("{}: expected JSON, found a zero byte at byte {}",
-                                         Escape(file_.path),
-                                         begin_ + static_cast<uint64_t>(zero - block_.begin())));
-    }
-    if (!status_.ok()) block_.clear();
-    return status_.ok();
-  }
-  const char& Front() const { return block_[place_]; }
-  void Skip() { ++place_; }
-
- private:
-  const FileBytes& file_;
-  std::vector<char> block_;
-  uint64_t begin_ = 0;  // of the block, in the file
-  size_t place_ = 0;    // in the block
-  Status status_;
-};
-
-using IndexIterator = ByteStreamIterator<IndexBytes>;
 
 // Says what is wrong with the name of a file; nothing where it lies below the folder.
 std::string_view FaultOf(std::string_view path) {
@@ -86,81 +45,19 @@ std::string_view FaultOf(std::string_view path) {
   return {};
 }
 
-// Takes the tokens of an index. A function that returns false ends the parsing.
-class WeightMapTokens {
+class WeightMapReader final : public JsonReader {
  public:
-  WeightMapTokens(const FileBytes& file, const MemoryCheck& memory)
-      : file_(file), memory_(memory) {}
-
-  // What nlohmann's parser calls.
-  bool null() { return Other("null"); }
-  bool boolean(bool /*value*/) { return Other("a boolean"); }
-  bool number_integer(int64_t /*value*/) { return Other("a number"); }
-  bool number_float(double /*value*/, const std::string& /*text*/) { return Other("a number"); }
-  bool binary(Json::binary_t& /*value*/) { return Other("bytes"); }
-  bool number_unsigned(uint64_t value) {
-    if (depth_ == 2 && place_ == Place::kMetadata && key_ == "total_size") {
-      map_.total_size = value;
-      return true;
-    }
-    return Other("a number");
-  }
-  bool string(std::string& value) {
-    if (depth_ == 0) return Other("a string");
-    if (place_ == Place::kWeights && depth_ == 2) return Add(value);
-    if (depth_ > 1) return true;
-    has_flat_ = true;
-    return Add(value);
-  }
-  bool start_object(size_t /*elements*/) {
-    if (depth_ == 1 && key_ == "weight_map") {
-      if (has_map_) return Fail("\"weight_map\" occurs twice");
-      has_map_ = true;
-      place_ = Place::kWeights;
-    } else if (depth_ == 1 && key_ == "metadata") {
-      place_ = Place::kMetadata;
-    } else if (depth_ > 0) {
-      if (!Other("an object")) return false;
-      if (depth_ == 1) place_ = Place::kIgnored;
-    }
-    return Deeper();
-  }
-  bool end_object() {
-    --depth_;
-    return true;
-  }
-  bool start_array(size_t /*elements*/) {
-    if (depth_ == 0 || place_ == Place::kWeights || depth_ == 1) {
-      if (!Other("an array")) return false;
-    }
-    if (depth_ == 1) place_ = Place::kIgnored;
-    return Deeper();
-  }
-  bool end_array() {
-    --depth_;
-    return true;
-  }
-  bool key(std::string& name) {
-    key_.swap(name);
-    if (depth_ == 1) place_ = Place::kTop;
-    return true;
-  }
-  bool parse_error(size_t position, const std::string& token, const Json::exception& /*error*/) {
-    constexpr size_t kMostShown = 40;
-    return Fail(fmt::format("expected JSON, found an error at byte {}, near {}", position,
-                            Quote(token.substr(0, kMostShown))));
-  }
-
-  const Status& status() const { return status_; }
+  WeightMapReader(const FileBytes& file, const MemoryCheck& memory)
+      : JsonReader(file.path), memory_(memory) {}
 
   Result<WeightMap> Finish() && {
     if (has_map_ && has_flat_) {
-      return Wrong("both a \"weight_map\" and names beside it; remove one of them");
+      return Error("both a \"weight_map\" and names beside it; remove one of them");
     }
     if (!has_map_ && !ignored_.empty()) {
-      return Wrong(fmt::format("{}: expected the name of a file", Quote(ignored_)));
+      return Error(fmt::format("{}: expected the name of a file", Quote(ignored_)));
     }
-    if (map_.weights.empty()) return Wrong("names no tensor");
+    if (map_.weights.empty()) return Error("names no tensor");
     const auto is_before = [](const MappedWeight& a, const MappedWeight& b) {
       return a.name < b.name;
     };
@@ -172,7 +69,7 @@ class WeightMapTokens {
         map_.weights.begin(), map_.weights.end(),
         [](const MappedWeight& a, const MappedWeight& b) { return a.name == b.name; });
     if (twice != map_.weights.end()) {
-      return Wrong(fmt::format("tensor {} occurs twice; remove one of them",
+      return Error(fmt::format("tensor {} occurs twice; remove one of them",
                                Quote(std::string(twice->name))));
     }
     PutFilesInOrder();
@@ -180,52 +77,62 @@ class WeightMapTokens {
   }
 
  private:
-  enum class Place : uint8_t { kTop, kWeights, kMetadata, kIgnored };
+  Status OnValue(JsonValue& value) override {
+    if (depth() == 2 && Key(1) == "metadata") {
+      const bool is_size = value.kind == JsonValue::Kind::kUnsigned && Key(2) == "total_size";
+      if (is_size) map_.total_size = value.number;
+      return {};
+    }
+    if (depth() == 0 || value.kind != JsonValue::Kind::kString) return Other(value.KindName());
+    if (InWeights()) return Add(*value.text);
+    if (depth() > 1) return {};
+    has_flat_ = true;
+    return Add(*value.text);
+  }
 
-  bool Add(const std::string& path) {
+  Status OnOpen(bool is_list) override {
+    if (is_list || depth() != 1) {
+      return depth() > 0 || is_list ? Other(is_list ? "an array" : "an object") : Status();
+    }
+    if (Key(1) == "metadata") return {};
+    if (Key(1) != "weight_map") return Other("an object");
+    if (has_map_) return Error("\"weight_map\" occurs twice");
+    has_map_ = true;
+    return {};
+  }
+
+  bool InWeights() const { return depth() == 2 && !InList() && Key(1) == "weight_map"; }
+
+  Status Add(const std::string& path) {
     // Neighbours are mostly in one file.
     if (last_ == files_.end() || last_->first != path) {
       last_ = files_.find(path);
       if (last_ == files_.end()) {
         const std::string_view fault = FaultOf(path);
         if (!fault.empty()) {
-          return Fail(fmt::format("tensor {}: the file {} {}", Quote(key_), Quote(path), fault));
+          return Error(
+              fmt::format("tensor {}: the file {} {}", Quote(Key(depth())), Quote(path), fault));
         }
         last_ = files_.emplace(path, static_cast<uint32_t>(files_.size())).first;
       }
     }
-    map_.weights.push_back({map_.names.Keep(key_), last_->second});
-    if (map_.weights.size() % kMemoryCheckInterval != 0) return true;
-    status_ = CheckMemory(memory_, map_.weights.size() * sizeof(MappedWeight));
-    return status_.ok();
+    map_.weights.push_back({map_.names.Keep(Key(depth())), last_->second});
+    if (map_.weights.size() % kMemoryCheckInterval != 0) return {};
+    return CheckMemory(memory_, map_.weights.size() * sizeof(MappedWeight));
   }
 
-  // A value that is not the name of a file.
-  bool Other(std::string_view found) {
-    if (depth_ == 0) {
-      return Fail(fmt::format("expected an object with a \"weight_map\", found {}", found));
+  // What is not the name of a file.
+  Status Other(std::string_view found) {
+    if (depth() == 0) {
+      return Error(fmt::format("expected an object with a \"weight_map\", found {}", found));
     }
-    if (place_ == Place::kWeights) {
-      return Fail(
-          fmt::format("tensor {}: expected the name of a file, found {}", Quote(key_), found));
+    if (InWeights()) {
+      return Error(
+          fmt::format("tensor {}: expected the name of a file, found {}", Quote(Key(2)), found));
     }
     // Whether it may be there is known when all is read.
-    if (depth_ == 1 && ignored_.empty()) ignored_ = key_;
-    return true;
-  }
-
-  bool Deeper() {
-    constexpr int kDeepest = 64;
-    if (++depth_ <= kDeepest) return true;
-    return Fail(fmt::format("more than {} nested objects and arrays", kDeepest));
-  }
-
-  bool Fail(std::string_view what) {
-    status_ = Wrong(what);
-    return false;
-  }
-  Status Wrong(std::string_view what) const {
-    return CorruptError(fmt::format("{}: {}", Escape(file_.path), what));
+    if (depth() == 1 && ignored_.empty()) ignored_ = Key(1);
+    return {};
   }
 
   void PutFilesInOrder() {
@@ -241,18 +148,13 @@ class WeightMapTokens {
     for (MappedWeight& weight : map_.weights) weight.file = places[weight.file];
   }
 
-  const FileBytes& file_;
   const MemoryCheck& memory_;
   WeightMap map_;
   std::map<std::string, uint32_t> files_;
   std::map<std::string, uint32_t>::const_iterator last_ = files_.end();
-  Place place_ = Place::kTop;
-  int depth_ = 0;
   bool has_map_ = false;
   bool has_flat_ = false;
-  std::string key_;      // the last one
   std::string ignored_;  // the first member of which nothing is known
-  Status status_;
 };
 
 // Takes the next code point, which is UTF-8, off `text`; nothing where it is not.
@@ -344,12 +246,10 @@ Result<WeightMap> ParseWeightMap(const FileBytes& file, const MemoryCheck& memor
                                               Escape(file.path), FormatBytes(file.size),
                                               FormatBytes(kMostWeightMapBytes)));
   }
-  IndexBytes bytes(file);
-  WeightMapTokens tokens(file, memory);
-  Json::sax_parse(IndexIterator(&bytes), IndexIterator(&bytes), &tokens);
-  RESHARD_RETURN_IF_ERROR(bytes.status());
-  RESHARD_RETURN_IF_ERROR(tokens.status());
-  return std::move(tokens).Finish();
+  FileBlocks blocks(file, {0, file.size}, memory);
+  WeightMapReader reader(file, memory);
+  RESHARD_RETURN_IF_ERROR(reader.Read(0, [&blocks] { return blocks.Next(); }));
+  return std::move(reader).Finish();
 }
 
 Result<std::string> EncodeParamNameMap(std::span<const MappedWeight> weights,

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <array>
 #include <optional>
 #include <set>
 #include <span>
@@ -16,10 +16,10 @@
 #include "reshard/strategy.h"
 #include "src/base/checked.h"
 #include "src/base/glob_list.h"
+#include "src/base/json_reader.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/base/zero_byte.h"
 #include "src/io/source_files.h"
 #include "src/io/storage.h"
 #include "src/mindspore/optimizer_copy.h"
@@ -139,186 +139,185 @@ class StageCutter {
   FirstFew misfits_;
 };
 
-using Json = nlohmann::json;
-
-// Checks what a tree of the file no longer shows: that it is JSON and where it stops being so, that
-// no key comes twice in an object; and that it is not nested deeper than the schema.
-class SyntaxCheck : public Json::json_sax_t {
+// Reads entries as they come, and checks them against the devices once all keys have been read.
+// Depths: 1 is the file's object; entries lie in a list, and in one of each stage within a list of
+// stages.
+class SpecReader final : public JsonReader {
  public:
-  SyntaxCheck(const std::string& path, uint64_t size) : path_(path), size_(size) {}
+  explicit SpecReader(const std::string& path)
+      : JsonReader(path, StatusCode::kInvalidArgument), path_(path) {}
 
-  const Status& status() const { return status_; }
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(int64_t) override { return true; }
-  bool number_unsigned(uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
-  bool string(std::string&) override { return true; }
-  bool binary(Json::binary_t&) override { return true; }
-  bool start_object(size_t) override { return Open(); }
-  bool end_object() override { return Close(); }
-  bool start_array(size_t) override { return Open(); }
-  bool end_array() override { return Close(); }
-  bool key(std::string& key) override {
-    return open_.back().insert(key).second ||
-           Fail(fmt::format("the key {} occurs twice in one object", Quote(key)));
-  }
-  bool parse_error(size_t position, const std::string& token, const Json::exception&) override {
-    return Fail(position > size_ ? fmt::format("expected JSON, found its end at byte {}", size_)
-                                 : fmt::format("expected JSON, found an error at byte {}, near {}",
-                                               position, Quote(token)));
-  }
-
- private:
-  static constexpr size_t kDeepest = 5;  // {"stages": [[{"cuts": []}]]}
-
-  bool Open() {
-    open_.emplace_back();
-    return open_.size() <= kDeepest || Fail("is nested deeper than a specification is");
-  }
-  bool Close() {
-    open_.pop_back();
-    return true;
-  }
-  bool Fail(std::string_view what) {
-    status_ = InvalidArgumentError(fmt::format("{}: {}", Escape(path_), what));
-    return false;
-  }
-
-  const std::string& path_;
-  const uint64_t size_;
-  Status status_;
-  std::vector<std::set<std::string>> open_;  // keys of the open objects; arrays have none
-};
-
-std::string Found(const Json& json) {
-  if (json.is_object()) return "an object";
-  if (json.is_array()) return fmt::format("a list of {}", json.size());
-  if (json.is_string()) return Quote(json.get_ref<const std::string&>());
-  return json.dump();
-}
-
-// Reads the tree of the file; places are as in "stages[0][2].cuts".
-class SpecReader {
- public:
-  explicit SpecReader(const std::string& path) { spec_.path = path; }
-
-  Result<StrategySpec> Read(const Json& json) {
-    RESHARD_RETURN_IF_ERROR(
-        CheckObject(json, "", "devices", {"devices", "stage", "parameters", "stages"}));
-    RESHARD_ASSIGN_OR_RETURN(spec_.devices, Number(json["devices"], "devices", 1, kMaxRanks));
+  Result<StrategySpec> Finish() && {
+    spec_.path = path_;
+    if (!keys_.contains("devices")) {
+      return Bad("", "the key \"devices\"", "an object without it");
+    }
     const int64_t most = kMaxRanks / spec_.devices;
-    spec_.is_pipeline = json.contains("stages");
-    if (json.contains("parameters") == spec_.is_pipeline) {
+    spec_.is_pipeline = keys_.contains("stages");
+    if (keys_.contains("parameters") == spec_.is_pipeline) {
       return Bad("", "either \"parameters\" or \"stages\"", spec_.is_pipeline ? "both" : "neither");
     }
-    if (!spec_.is_pipeline) {
-      int64_t number = 0;
-      if (json.contains("stage")) {
-        RESHARD_ASSIGN_OR_RETURN(number, Number(json["stage"], "stage", 0, most - 1));
-      }
-      RESHARD_RETURN_IF_ERROR(ReadStage(json["parameters"], "parameters", number));
-      return std::move(spec_);
-    }
-    if (json.contains("stage")) {
+    if (spec_.is_pipeline && keys_.contains("stage")) {
       return Bad("stage", "no such key beside \"stages\", which are 0, 1 and so on", "it");
     }
-    const Json& stages = json["stages"];
-    if (!stages.is_array() || stages.empty() || stages.size() > static_cast<size_t>(most)) {
-      return Bad("stages", fmt::format("a list of 1 to {} lists of entries", most), Found(stages));
+    const auto stages = static_cast<int64_t>(spec_.stages.size());
+    if (stages == 0 || stages > most) {
+      return Bad("stages", fmt::format("a list of 1 to {} lists of entries", most),
+                 fmt::format("a list of {}", stages));
     }
-    for (size_t i = 0; i < stages.size(); ++i) {
-      RESHARD_RETURN_IF_ERROR(
-          ReadStage(stages[i], fmt::format("stages[{}]", i), static_cast<int64_t>(i)));
+    if (stage_ >= most) {
+      return Bad("stage", fmt::format("an integer from 0 to {}", most - 1),
+                 fmt::format("{}", stage_));
+    }
+    if (!spec_.is_pipeline) spec_.stages[0].number = stage_;
+    for (const SpecStage& stage : spec_.stages) {
+      if (stage.entries.empty()) {
+        return Bad(spec_.is_pipeline ? fmt::format("stages[{}]", stage.number) : "parameters",
+                   kEntries, "a list of 0");
+      }
+      for (const SpecEntry& entry : stage.entries) {
+        RESHARD_RETURN_IF_ERROR(CheckEntry(spec_, entry));
+      }
     }
     return std::move(spec_);
   }
 
  private:
-  Status ReadStage(const Json& entries, const std::string& place, int64_t number) {
-    if (!entries.is_array() || entries.empty()) {
-      return Bad(place, "a list of entries, one at least", Found(entries));
+  static constexpr std::array<std::string_view, 4> kSpecKeys = {"devices", "stage", "parameters",
+                                                                "stages"};
+  static constexpr std::array<std::string_view, 3> kEntryKeys = {"parameter", "cuts",
+                                                                 "optimizer_shards"};
+  static constexpr std::string_view kEntries = "a list of entries, one at least";
+
+  Status OnValue(JsonValue& value) override {
+    if (depth() == 1 && Key(1) == "devices") return SetNumber(value, 1, kMaxRanks, spec_.devices);
+    if (depth() == 1 && Key(1) == "stage") {
+      return SetNumber(value, 0, kMaxRanks / spec_.devices - 1, stage_);
     }
-    SpecStage stage{number, {}};
-    std::set<std::string> patterns;
-    for (size_t i = 0; i < entries.size(); ++i) {
-      RESHARD_ASSIGN_OR_RETURN(SpecEntry entry,
-                               ReadEntry(entries[i], fmt::format("{}[{}]", place, i)));
-      if (!patterns.insert(entry.parameter).second) {
-        return Bad(entry.place + ".parameter", "each name or pattern once in a stage",
-                   Quote(entry.parameter) + " again");
-      }
-      stage.entries.push_back(std::move(entry));
+    if (depth() <= entries_) return Other(value.Shown());
+    if (depth() > entries_ + 1) return AddCut(value);
+    if (Key(depth()) == "optimizer_shards") {
+      return SetNumber(value, 1, MostParts(), entry_.optimizer_shards);
     }
-    spec_.stages.push_back(std::move(stage));
+    const bool is_name = Key(depth()) == "parameter" && value.kind == JsonValue::Kind::kString &&
+                         !value.text->empty();
+    if (!is_name) return Other(value.Shown());
+    entry_.parameter = std::move(*value.text);
     return {};
   }
 
-  Result<SpecEntry> ReadEntry(const Json& json, const std::string& place) const {
-    RESHARD_RETURN_IF_ERROR(
-        CheckObject(json, place, "parameter", {"parameter", "cuts", "optimizer_shards"}));
-    SpecEntry entry;
-    entry.place = place;
-    const Json& parameter = json["parameter"];
-    if (!parameter.is_string() || parameter.get_ref<const std::string&>().empty()) {
-      return Bad(place + ".parameter", "the name of a parameter, or a pattern", Found(parameter));
-    }
-    entry.parameter = parameter.get<std::string>();
-    if (json.contains("cuts")) {
-      RESHARD_ASSIGN_OR_RETURN(entry.cuts, Cuts(json["cuts"], place + ".cuts"));
-    }
-    if (json.contains("optimizer_shards")) {
-      RESHARD_ASSIGN_OR_RETURN(
-          entry.optimizer_shards,
-          Number(json["optimizer_shards"], place + ".optimizer_shards", 1, spec_.devices));
-    }
-    RESHARD_RETURN_IF_ERROR(CheckEntry(spec_, entry));
-    return entry;
-  }
-
-  Result<std::vector<int64_t>> Cuts(const Json& json, const std::string& place) const {
-    if (!json.is_array() || json.size() > kMaxDims) {
-      return Bad(place,
-                 fmt::format("a list of at most {} integers, one for each dimension", kMaxDims),
-                 Found(json));
-    }
-    std::vector<int64_t> cuts;
-    for (size_t d = 0; d < json.size(); ++d) {
-      RESHARD_ASSIGN_OR_RETURN(const int64_t cut,
-                               Number(json[d], fmt::format("{}[{}]", place, d), 1, spec_.devices));
-      cuts.push_back(cut);
-    }
-    return cuts;
-  }
-
-  Result<int64_t> Number(const Json& json, const std::string& place, int64_t least,
-                         int64_t most) const {
-    const bool fits = json.is_number_unsigned() && std::in_range<int64_t>(json.get<uint64_t>()) &&
-                      json.get<int64_t>() >= least && json.get<int64_t>() <= most;
-    if (!fits) return Bad(place, fmt::format("an integer from {} to {}", least, most), Found(json));
-    return json.get<int64_t>();
-  }
-
-  Status CheckObject(const Json& json, const std::string& place, const char* needed,
-                     const std::vector<std::string>& known) const {
-    if (!json.is_object()) return Bad(place, "an object", Found(json));
-    if (!json.contains(needed)) {
-      return Bad(place, fmt::format("the key \"{}\"", needed), "an object without it");
-    }
-    for (const auto& [key, value] : json.items()) {
-      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      return Bad(place, fmt::format("no other keys than {}", fmt::join(known, ", ")), Quote(key));
+  Status OnOpen(bool is_list) override {
+    const bool wants_list =
+        depth() > 0 && (depth() < entries_ || (depth() == entries_ + 1 && Key(depth()) == "cuts"));
+    const bool wants_object = depth() == 0 || depth() == entries_;
+    if (is_list ? !wants_list : !wants_object) return Other(is_list ? "a list" : "an object");
+    if (depth() == 0) return {};
+    if (depth() + 1 == entries_) {
+      spec_.stages.push_back({static_cast<int64_t>(spec_.stages.size()), {}});
+      patterns_.clear();
+    } else if (depth() > entries_) {
+      entry_.cuts.emplace();
+    } else if (depth() == entries_) {
+      entry_ = {};
+      entry_.place = Place(depth());
+      entry_keys_.clear();
     }
     return {};
+  }
+
+  Status OnClose(bool is_list) override {
+    if (is_list || depth() == 0) return {};
+    if (entry_.parameter.empty()) {
+      return Bad(entry_.place, "the key \"parameter\"", "an object without it");
+    }
+    if (!patterns_.insert(entry_.parameter).second) {
+      return Bad(entry_.place + ".parameter", "each name or pattern once in a stage",
+                 Quote(entry_.parameter) + " again");
+    }
+    spec_.stages.back().entries.push_back(std::move(entry_));
+    return {};
+  }
+
+  Status OnKey(const std::string& key) override {
+    const bool of_entry = depth() > 1;
+    const auto known = of_entry ? std::span<const std::string_view>(kEntryKeys) : kSpecKeys;
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      return Bad(Place(depth() - 1), fmt::format("no other keys than {}", fmt::join(known, ", ")),
+                 Quote(key));
+    }
+    if (!(of_entry ? entry_keys_ : keys_).insert(key).second) {
+      return Error(fmt::format("the key {} occurs twice in one object", Quote(key)));
+    }
+    if (!of_entry) entries_ = key == "parameters" ? 2 : key == "stages" ? 3 : 0;
+    return {};
+  }
+
+  // The devices may stand behind the entries.
+  int64_t MostParts() const { return keys_.contains("devices") ? spec_.devices : kMaxRanks; }
+
+  Status SetNumber(const JsonValue& value, int64_t least, int64_t most, int64_t& number) const {
+    const std::optional<int64_t> found = value.Integer();
+    if (!found || *found < least || *found > most) {
+      return Bad(Place(depth()), fmt::format("an integer from {} to {}", least, most),
+                 value.Shown());
+    }
+    number = *found;
+    return {};
+  }
+
+  Status AddCut(const JsonValue& value) {
+    if (entry_.cuts->size() == kMaxDims) {
+      return Bad(Place(depth() - 1), ExpectedAt(depth() - 1), "more");
+    }
+    return SetNumber(value, 1, MostParts(), entry_.cuts->emplace_back());
+  }
+
+  // What is expected in the place at hand, at this depth.
+  std::string ExpectedAt(size_t depth) const {
+    if (depth == 0 || depth == entries_) return "an object";
+    const bool of_entry = depth > 1 && depth > entries_;
+    const std::string& key = Key(of_entry ? entries_ + 1 : 1);
+    if (key == "parameter") return "the name of a parameter, or a pattern";
+    if (key == "cuts" && depth == entries_ + 1) {
+      return fmt::format("a list of at most {} integers, one for each dimension", kMaxDims);
+    }
+    if (of_entry) return fmt::format("an integer from 1 to {}", MostParts());
+    if (key == "devices") return fmt::format("an integer from 1 to {}", kMaxRanks);
+    if (key == "stage")
+      return fmt::format("an integer from 0 to {}", kMaxRanks / spec_.devices - 1);
+    if (depth + 1 == entries_) return std::string(kEntries);
+    return fmt::format("a list of 1 to {} lists of entries", kMaxRanks / spec_.devices);
+  }
+
+  // As in "stages[0][2].cuts".
+  std::string Place(size_t depth) const {
+    std::string place;
+    for (size_t i = 1; i <= depth; ++i) {
+      const Level& level = LevelAt(i);
+      place += level.is_list ? fmt::format("[{}]", level.element)
+                             : (place.empty() ? "" : ".") + level.key;
+    }
+    return place;
+  }
+
+  Status Other(std::string_view found) const {
+    return Bad(Place(depth()), ExpectedAt(depth()), found);
   }
 
   Status Bad(const std::string& place, std::string_view expected, std::string_view found) const {
-    return InvalidArgumentError(fmt::format("{}: {}{}expected {}, found {}", Escape(spec_.path),
-                                            place, place.empty() ? "" : ": ", expected, found));
+    return Error(fmt::format("{}{}expected {}, found {}", place, place.empty() ? "" : ": ",
+                             expected, found));
   }
 
+  const std::string& path_;
   StrategySpec spec_;
+  int64_t stage_ = 0;
+  std::set<std::string> keys_;
+  size_t entries_ = 0;  // depth of the list of entries under this key; 0 where there is none
+  // Of the stage and the entry at hand.
+  std::set<std::string> patterns_;
+  SpecEntry entry_;
+  std::set<std::string> entry_keys_;
 };
 
 Result<StrategySpec> ReadSpec(const std::string& path) {
@@ -458,10 +457,9 @@ Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec) {
 }
 
 Result<StrategySpec> ParseStrategySpec(const std::string& path, std::string_view bytes) {
-  RESHARD_RETURN_IF_ERROR(CheckNoZeroByte(path, bytes));
-  SyntaxCheck check(path, bytes.size());
-  if (!Json::sax_parse(bytes.begin(), bytes.end(), &check)) return check.status();
-  return SpecReader(path).Read(Json::parse(bytes, nullptr, /*allow_exceptions=*/false));
+  SpecReader reader(path);
+  RESHARD_RETURN_IF_ERROR(reader.Read(bytes));
+  return std::move(reader).Finish();
 }
 
 Result<MakeStrategyReport> v0_1::MakeStrategy(const MakeStrategyOptions& options) {

@@ -7,11 +7,12 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "src/base/json_reader.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/base/zero_byte.h"
 #include "src/mindspore/strategy_codec.h"
 
 namespace reshard {
@@ -63,93 +64,16 @@ class NumberLists {
   std::vector<std::vector<int64_t>> lists_;
 };
 
-// Receives the parser's events. Depth counts the open containers: 1 is the file's object, 2 a
-// section (strategy or layout items by name), 3 an item, 4 a list in it, 5 a list in that.
-class StrategyReader : public Json::json_sax_t {
+// Depths: 1 is the file's object, 2 a section (strategy or layout items by name), 3 an item, 4 a
+// list in it, 5 a list in that.
+class StrategyReader final : public JsonReader {
  public:
-  StrategyReader(const std::string& path, uint64_t size, const MemoryCheck& memory)
-      : path_(path), memory_(memory), size_(size) {
+  StrategyReader(const std::string& path, const MemoryCheck& memory)
+      : JsonReader(path), memory_(memory) {
     file_.path = path;
   }
 
-  const Status& status() const { return status_; }
   StrategyFile TakeFile() { return std::move(file_); }
-
-  bool null() override { return Other("null"); }
-  bool boolean(bool value) override { return Other(value ? "true" : "false"); }
-  bool number_integer(int64_t value) override { return Number(value); }
-  bool number_unsigned(uint64_t value) override {
-    if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      return Other(fmt::format("{}", value));
-    }
-    return Number(static_cast<int64_t>(value));
-  }
-  bool number_float(double, const std::string& text) override { return Other(Escape(text)); }
-  bool string(std::string& value) override { return Other(Quote(value)); }
-  bool binary(Json::binary_t&) override { return Other("binary"); }
-
-  bool start_object(size_t) override {
-    if (skipped_ > 0 || Ignored()) return Skip();
-    if (depth_ >= 3) return Other("an object");
-    ++depth_;
-    if (depth_ == 2) StartSection();
-    if (depth_ == 3) StartItem();
-    return true;
-  }
-
-  bool key(std::string& key) override {
-    if (skipped_ > 0) return true;
-    if (depth_ == 1) {
-      section_ = key == "parallel_strategy_item" ? Section::kStrategies
-                 : key == "parallel_layout_item" ? Section::kLayouts
-                                                 : Section::kNone;
-    } else if (depth_ == 2) {
-      name_ = key;
-    } else {
-      field_ = FieldOf(key);
-    }
-    return true;
-  }
-
-  bool end_object() override {
-    if (skipped_ > 0) return Unskip();
-    if (depth_ == 3 && !EndItem()) return false;
-    --depth_;
-    return true;
-  }
-
-  bool start_array(size_t) override {
-    if (skipped_ > 0 || Ignored()) return Skip();
-    if (depth_ == 3 && IsList(field_)) {
-      lists_.Clear();
-    } else if (depth_ == 4 && IsNested(field_)) {
-      lists_.Open();
-      if (!Count()) return false;
-    } else {
-      return Other("a list");
-    }
-    ++depth_;
-    return true;
-  }
-
-  bool end_array() override {
-    if (skipped_ > 0) return Unskip();
-    --depth_;
-    if (depth_ == 4) {
-      lists_.Close();
-    } else {
-      EndList();
-    }
-    return true;
-  }
-
-  bool parse_error(size_t position, const std::string& token, const Json::exception&) override {
-    return Fail(
-        position > size_
-            ? fmt::format("expected JSON, found its end at byte {}; is the file cut off?", size_)
-            : fmt::format("expected JSON, found an error at byte {}, near {}", position,
-                          Quote(token)));
-  }
 
  private:
   enum class Section { kNone, kStrategies, kLayouts };
@@ -166,6 +90,50 @@ class StrategyReader : public Json::json_sax_t {
     kIndicesOffset,
   };
 
+  Status OnValue(JsonValue& value) override {
+    const std::optional<int64_t> number = value.Integer();
+    return number && depth() >= 3 ? Number(*number) : Other(value.Shown());
+  }
+
+  Status OnKey(const std::string& key) override {
+    if (depth() == 1) {
+      section_ = key == "parallel_strategy_item" ? Section::kStrategies
+                 : key == "parallel_layout_item" ? Section::kLayouts
+                                                 : Section::kNone;
+      if (section_ == Section::kNone) SkipValue();
+    } else if (depth() == 3) {
+      field_ = FieldOf(key);
+      if (field_ == Field::kNone) SkipValue();
+    }
+    return {};
+  }
+
+  Status OnOpen(bool is_list) override {
+    if (!is_list) {
+      if (depth() >= 3) return Other("an object");
+      if (depth() == 1) StartSection();
+      if (depth() == 2) StartItem();
+      return {};
+    }
+    if (depth() == 3 && IsList(field_)) {
+      lists_.Clear();
+      return {};
+    }
+    if (depth() != 4 || !IsNested(field_)) return Other("a list");
+    lists_.Open();
+    return Count();
+  }
+
+  Status OnClose(bool is_list) override {
+    if (!is_list) return depth() == 2 ? EndItem() : Status();
+    if (depth() == 4) {
+      lists_.Close();
+    } else {
+      EndList();
+    }
+    return {};
+  }
+
   Field FieldOf(std::string_view key) const {
     if (section_ == Section::kStrategies) return key == "stage" ? Field::kStage : Field::kNone;
     for (const auto& [field, name] : kLayoutFields) {
@@ -174,32 +142,12 @@ class StrategyReader : public Json::json_sax_t {
     return Field::kNone;
   }
 
-  static std::string_view NameOf(Field field) {
-    for (const auto& [known, name] : kLayoutFields) {
-      if (known == field) return name;
-    }
-    return "stage";
-  }
-
   static bool IsNested(Field field) {
     return field == Field::kTensorMap || field == Field::kParamSplitShape ||
            field == Field::kIndicesOffset;
   }
   static bool IsList(Field field) {
     return IsNested(field) || field == Field::kDeviceMatrix || field == Field::kTensorShape;
-  }
-
-  // True where the value that comes belongs to a key that says nothing here.
-  bool Ignored() const {
-    return (depth_ == 1 && section_ == Section::kNone) || (depth_ == 3 && field_ == Field::kNone);
-  }
-  bool Skip() {
-    ++skipped_;
-    return true;
-  }
-  bool Unskip() {
-    --skipped_;
-    return true;
   }
 
   void StartSection() {
@@ -216,25 +164,25 @@ class StrategyReader : public Json::json_sax_t {
     numbers_ = 0;
   }
 
-  bool EndItem() {
+  Status EndItem() {
+    const std::string& name = Key(2);
     if (section_ == Section::kStrategies) {
-      if (!file_.first_item_stage) first_node_ = name_;
-      if (name_ == first_node_) file_.first_item_stage = stage_;
-      return true;
+      if (!file_.first_item_stage) first_node_ = name;
+      if (name == first_node_) file_.first_item_stage = stage_;
+      return {};
     }
     if (!has_matrix_ || !has_map_) {
-      return Fail(
+      return Error(
           fmt::format("parameter {}: expected a layout with dev_matrix and tensor_map, "
                       "found no {}",
-                      Quote(name_), has_matrix_ ? "tensor_map" : "dev_matrix"));
+                      Quote(name), has_matrix_ ? "tensor_map" : "dev_matrix"));
     }
     if (file_.layouts.size() == kMaxStrategyLayouts) {
-      return Fail(fmt::format("parameter {}: expected at most {} layouts, found more", Quote(name_),
-                              kMaxStrategyLayouts));
+      return Error(fmt::format("parameter {}: expected at most {} layouts, found more", Quote(name),
+                               kMaxStrategyLayouts));
     }
-    file_.layouts.push_back(LayoutEntry{name_, layout_});
-    if (file_.layouts.size() % kMemoryCheckInterval == 0) status_ = CheckMemory(memory_);
-    return status_.ok();
+    file_.layouts.push_back(LayoutEntry{name, layout_});
+    return file_.layouts.size() % kMemoryCheckInterval == 0 ? CheckMemory(memory_) : Status();
   }
 
   void EndList() {
@@ -254,55 +202,44 @@ class StrategyReader : public Json::json_sax_t {
     }
   }
 
-  bool Number(int64_t value) {
-    if (skipped_ > 0 || Ignored()) return true;
-    if (depth_ == 4 || depth_ == 5) {
+  Status Number(int64_t value) {
+    if (depth() > 3) {
       if (value < 0 && field_ == Field::kTensorShape) return Other(fmt::format("{}", value));
       lists_.Add(value);
       return Count();
     }
-    if (depth_ == 3 && field_ == Field::kStage && value >= 0) {
+    if (field_ == Field::kStage && value >= 0) {
       stage_ = value;
-    } else if (depth_ == 3 && field_ == Field::kField) {
+    } else if (field_ == Field::kField) {
       layout_.field = value;
-    } else if (depth_ == 3 && field_ == Field::kOptStep) {
+    } else if (field_ == Field::kOptStep) {
       layout_.opt_weight_shard_step = value;
-    } else if (depth_ == 3 && field_ == Field::kOptSize) {
+    } else if (field_ == Field::kOptSize) {
       layout_.opt_weight_shard_size = value;
     } else {
       return Other(fmt::format("{}", value));
     }
-    return true;
+    return {};
   }
 
-  bool Count() {
-    if (++numbers_ <= kMaxItemNumbers) return true;
-    return Fail(fmt::format("parameter {}: expected a layout of at most {} numbers, found more",
-                            Quote(name_), kMaxItemNumbers));
+  Status Count() {
+    if (++numbers_ <= kMaxItemNumbers) return {};
+    return Error(fmt::format("parameter {}: expected a layout of at most {} numbers, found more",
+                             Quote(Key(2)), kMaxItemNumbers));
   }
 
-  // A value that nothing but an ignored key may have.
-  bool Other(std::string_view found) {
-    if (skipped_ > 0 || Ignored()) return true;
-    if (depth_ == 0) return Fail(fmt::format("expected a JSON object, found {}", found));
-    const bool layouts = section_ == Section::kLayouts;
-    if (depth_ == 1) {
-      return Fail(fmt::format("{}: expected an object, found {}",
-                              layouts ? "parallel_layout_item" : "parallel_strategy_item", found));
-    }
-    const std::string item = fmt::format("{} {}", layouts ? "parameter" : "node", Quote(name_));
-    if (depth_ == 2) return Fail(fmt::format("{}: expected an object, found {}", item, found));
+  // A value that may not be in the place at hand.
+  Status Other(std::string_view found) const {
+    if (depth() == 0) return Error(fmt::format("expected a JSON object, found {}", found));
+    if (depth() == 1) return Error(fmt::format("{}: expected an object, found {}", Key(1), found));
+    const std::string item =
+        fmt::format("{} {}", section_ == Section::kLayouts ? "parameter" : "node", Quote(Key(2)));
+    if (depth() == 2) return Error(fmt::format("{}: expected an object, found {}", item, found));
     const bool unsigned_only = field_ == Field::kStage || field_ == Field::kTensorShape;
-    const std::string_view expected = depth_ == 3 && IsList(field_) ? "a list of integers"
+    const std::string_view expected = depth() == 3 && IsList(field_) ? "a list of integers"
                                       : unsigned_only ? "an integer that is not negative"
                                                       : "an integer";
-    return Fail(
-        fmt::format("{}: {}: expected {}, found {}", item, NameOf(field_), expected, found));
-  }
-
-  bool Fail(std::string_view what) {
-    status_ = CorruptError(fmt::format("{}: {}", Escape(path_), what));
-    return false;
+    return Error(fmt::format("{}: {}: expected {}, found {}", item, Key(3), expected, found));
   }
 
   static constexpr std::array<std::pair<Field, std::string_view>, 8> kLayoutFields = {{
@@ -316,17 +253,11 @@ class StrategyReader : public Json::json_sax_t {
       {Field::kIndicesOffset, "indices_offset"},
   }};
 
-  const std::string& path_;
   const MemoryCheck& memory_;
-  const uint64_t size_;
-  Status status_;
   StrategyFile file_;
 
-  int depth_ = 0;
-  size_t skipped_ = 0;  // open containers of an ignored value
   Section section_ = Section::kNone;
   Field field_ = Field::kNone;
-  std::string name_;        // of the open item
   std::string first_node_;  // of the first strategy item
   int64_t stage_ = 0;
   ParameterLayout layout_;
@@ -335,8 +266,6 @@ class StrategyReader : public Json::json_sax_t {
   NumberLists lists_;
   size_t numbers_ = 0;  // in the open item
 };
-
-using Json = nlohmann::json;
 
 // json.dumps escapes everything but printable ASCII, with lower-case digits; so does this.
 std::string JsonString(const std::string& utf8) {
@@ -352,104 +281,81 @@ std::string PythonNumber(double value, const std::string& text) {
   return out;
 }
 
-// Receives the parser's events and writes the values of the two sections' items again. Depth counts
-// the open containers: 1 is the file's object, 2 a section, more an item.
-class ItemWriter : public Json::json_sax_t {
+// Writes the values of the two sections' items again. Depth 2 is in a section, more is in an item.
+class ItemWriter final : public JsonReader {
  public:
-  explicit ItemWriter(const std::string& path) : path_(path) {}
+  // Ignored values may be of any depth.
+  explicit ItemWriter(const std::string& path)
+      : JsonReader(path, StatusCode::kCorrupt, std::numeric_limits<size_t>::max()) {}
 
-  const Status& status() const { return status_; }
   JsonStrategyItems TakeItems() { return std::move(sections_); }
 
-  bool null() override { return Value("null"); }
-  bool boolean(bool value) override { return Value(value ? "true" : "false"); }
-  bool number_integer(int64_t value) override { return Value(fmt::format("{}", value)); }
-  bool number_unsigned(uint64_t value) override {
-    if (depth_ == 1 && is_current_stage_) {
-      sections_.current_stage = static_cast<int64_t>(std::min(value, kMostStages));
+ private:
+  static constexpr uint64_t kMostStages = std::numeric_limits<int64_t>::max();
+
+  Status OnValue(JsonValue& value) override {
+    if (depth() >= 2) {
+      Separate();
+      text_ += TextOf(value);
+    } else if (value.kind == JsonValue::Kind::kUnsigned && Key(1) == "current_stage") {
+      sections_.current_stage = static_cast<int64_t>(std::min(value.number, kMostStages));
     }
-    return Value(fmt::format("{}", value));
+    return {};
   }
-  bool number_float(double value, const std::string& text) override {
-    return Value(PythonNumber(value, text));
+
+  Status OnOpen(bool is_list) override {
+    if (depth() >= 2) {
+      Separate();
+      text_ += is_list ? '[' : '{';
+      first_ = true;
+    }
+    return {};
   }
-  bool string(std::string& value) override { return Value(JsonString(value)); }
-  bool binary(Json::binary_t&) override { return true; }  // not in JSON text
 
-  bool start_object(size_t) override { return Open('{'); }
-  bool end_object() override { return Close('}'); }
-  bool start_array(size_t) override { return Open('['); }
-  bool end_array() override { return Close(']'); }
+  Status OnClose(bool is_list) override {
+    if (depth() < 2) return {};
+    text_ += is_list ? ']' : '}';
+    first_ = false;
+    if (depth() == 2) section_->Set({Key(2), std::move(text_)});
+    return {};
+  }
 
-  bool key(std::string& key) override {
-    if (depth_ == 1) {
-      is_current_stage_ = key == "current_stage";
+  Status OnKey(const std::string& key) override {
+    if (depth() == 1) {
       section_ = key == "parallel_strategy_item" ? &sections_.strategies
                  : key == "parallel_layout_item" ? &sections_.layouts
                                                  : nullptr;
-      if (section_ != nullptr) *section_ = JsonItems();
-    } else if (depth_ == 2) {
-      name_ = key;
-    } else if (section_ != nullptr) {
+      if (section_ != nullptr) {
+        *section_ = JsonItems();
+      } else if (key != "current_stage") {
+        SkipValue();
+      }
+    } else if (depth() == 2) {
+      text_.clear();
+      first_ = true;
+    } else {
       Separate();
       text_ += JsonString(key) + ": ";
       first_ = true;  // no comma before the value
     }
-    return true;
+    return {};
   }
 
-  bool parse_error(size_t position, const std::string& token, const Json::exception&) override {
-    status_ = CorruptError(fmt::format("{}: expected JSON, found an error at byte {}, near {}",
-                                       Escape(path_), position, Quote(token)));
-    return false;
-  }
-
- private:
   // Begins an element of the open container, or a value behind its key.
   void Separate() {
     if (!first_) text_ += ", ";
     first_ = false;
   }
 
-  bool Value(std::string_view text) {
-    if (section_ == nullptr || depth_ < 2) return true;
-    Separate();
-    text_ += text;
-    return true;
+  static std::string TextOf(const JsonValue& value) {
+    if (value.kind == JsonValue::Kind::kString) return JsonString(*value.text);
+    if (value.kind != JsonValue::Kind::kFraction) return value.Shown();
+    return PythonNumber(value.fraction, *value.text);
   }
 
-  bool Open(char bracket) {
-    if (section_ != nullptr && depth_ >= 2) {
-      if (depth_ == 2) text_.clear();
-      if (depth_ == 2) first_ = true;
-      Separate();
-      text_ += bracket;
-      first_ = true;
-    }
-    ++depth_;
-    return true;
-  }
-
-  bool Close(char bracket) {
-    --depth_;
-    if (section_ == nullptr || depth_ < 2) return true;
-    text_ += bracket;
-    first_ = false;
-    if (depth_ == 2) section_->Set({name_, std::move(text_)});
-    return true;
-  }
-
-  const std::string& path_;
-  Status status_;
   JsonStrategyItems sections_;
-
-  static constexpr uint64_t kMostStages = std::numeric_limits<int64_t>::max();
-
-  size_t depth_ = 0;
-  bool is_current_stage_ = false;  // what comes at depth 1
-  JsonItems* section_ = nullptr;   // the open one, where it is one of the two
-  std::string name_;               // of the open item
-  std::string text_;               // what is written of it
+  JsonItems* section_ = nullptr;  // the open one
+  std::string text_;              // what is written of an item
   bool first_ = true;
 };
 
@@ -457,9 +363,8 @@ class ItemWriter : public Json::json_sax_t {
 
 Result<StrategyFile> ParseStrategyJson(const std::string& path, std::string_view bytes,
                                        const MemoryCheck& memory) {
-  RESHARD_RETURN_IF_ERROR(CheckNoZeroByte(path, bytes));
-  StrategyReader reader(path, bytes.size(), memory);
-  if (!Json::sax_parse(bytes.begin(), bytes.end(), &reader)) return reader.status();
+  StrategyReader reader(path, memory);
+  RESHARD_RETURN_IF_ERROR(reader.Read(bytes));
   return reader.TakeFile();
 }
 
@@ -484,7 +389,7 @@ std::string JsonItems::ToJson() const {
 
 Result<JsonStrategyItems> ReadJsonStrategyItems(const std::string& path, std::string_view bytes) {
   ItemWriter writer(path);
-  if (!Json::sax_parse(bytes.begin(), bytes.end(), &writer)) return writer.status();
+  RESHARD_RETURN_IF_ERROR(writer.Read(bytes));
   return writer.TakeItems();
 }
 

@@ -54,13 +54,13 @@ std::string JsonListsWithEntries(const Messages& messages) {
   return JsonLists(filled);
 }
 
-std::string JsonValue(const ParallelStrategyItem& item) {
+std::string JsonOf(const ParallelStrategyItem& item) {
   const ParallelStrategys& strategys = item.parallel_strategys();
   return fmt::format(R"({{"stage": {}, "parallel_strategy": {}}})", strategys.stage(),
                      JsonLists(strategys.parallel_strategy()));
 }
 
-std::string JsonValue(const ParallelLayoutItem& item) {
+std::string JsonOf(const ParallelLayoutItem& item) {
   const ParallelLayouts& layouts = item.parallel_layouts();
   std::string out = fmt::format(
       R"({{"dev_matrix": {}, "tensor_map": {}, "field": {}, "opt_weight_shard_step": {}, )"
@@ -391,7 +391,7 @@ Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& o
 
 Status StrategyWriter::Add(const ParallelStrategyItem& item) {
   if (encoding_ == StrategyEncoding::kJson) {
-    return Set(json_strategies_, item.node_name(), JsonValue(item));
+    return Set(json_strategies_, item.node_name(), JsonOf(item));
   }
   AppendItem(item, &strategies_);
   return {};
@@ -399,7 +399,7 @@ Status StrategyWriter::Add(const ParallelStrategyItem& item) {
 
 Status StrategyWriter::Add(const ParallelLayoutItem& item) {
   if (encoding_ == StrategyEncoding::kJson) {
-    return Set(json_layouts_, item.param_name(), JsonValue(item));
+    return Set(json_layouts_, item.param_name(), JsonOf(item));
   }
   AppendItem(item, &layouts_);
   return {};

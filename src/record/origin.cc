@@ -7,13 +7,13 @@
 #include <initializer_list>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "reshard/tensor.h"
 #include "reshard/version.h"
+#include "src/base/json_reader.h"
 #include "src/base/number_text.h"
 #include "src/digest/xxh3.h"
 #include "src/record/strict_json.h"
@@ -131,7 +131,7 @@ std::string OptionsAsJson(const SourceSpec& source, const TargetSpec& target,
 }
 
 // Gathers the values of a line by the path of their member, such as "options.casts".
-class LineReader {
+class LineReader final : public JsonReader {
  public:
   struct Value {
     std::optional<std::string> text;  // of a number or a truth as JSON has them; nothing for null
@@ -139,52 +139,32 @@ class LineReader {
   };
   using Values = std::map<std::string, std::vector<Value>>;
 
-  // After the last byte.
+  LineReader() : JsonReader("a line") {}
+
   Values Take() { return std::move(values_); }
 
-  // NOLINTBEGIN(readability-identifier-naming): the names that nlohmann's parser calls
-  bool null() { return Add(std::nullopt); }
-  bool boolean(bool value) { return Add(value ? "true" : "false"); }
-  bool number_integer(int64_t value) { return Add(fmt::format("{}", value)); }
-  bool number_unsigned(uint64_t value) { return Add(fmt::format("{}", value)); }
-  bool number_float(double /*value*/, const std::string& text) { return Add(text); }
-  bool string(const std::string& text) { return Add(text); }
-  bool binary(const std::vector<uint8_t>& /*value*/) { return false; }
-  bool key(const std::string& name) {
-    if (!path_.empty()) path_.back() = name;
-    return !path_.empty();
-  }
-  bool start_object(size_t /*members*/) {
-    // Those in lists, a source's files, are not asked for.
-    path_.emplace_back();
-    return path_.size() <= kMostDepth;
-  }
-  bool end_object() {
-    path_.pop_back();
-    return true;
-  }
-  bool start_array(size_t /*elements*/) { return ++lists_ <= kMostDepth; }
-  bool end_array() {
-    --lists_;
-    return true;
-  }
-  bool parse_error(size_t /*position*/, const std::string& /*token*/,
-                   const nlohmann::json::exception& /*error*/) {
-    return false;
-  }
-  // NOLINTEND(readability-identifier-naming)
-
  private:
-  static constexpr int kMostDepth = 4;
-
-  bool Add(std::optional<std::string> text) {
-    if (path_.empty()) return false;
-    values_[fmt::format("{}", fmt::join(path_, "."))].push_back({std::move(text), lists_});
-    return true;
+  Status OnOpen(bool is_list) override {
+    return is_list && depth() == 0 ? Error("expected an object") : Status();
+  }
+  Status OnValue(JsonValue& value) override {
+    if (depth() == 0) return Error("expected an object");
+    std::vector<std::string_view> path;
+    Value found;
+    for (size_t i = 1; i <= depth(); ++i) {
+      if (LevelAt(i).is_list) {
+        ++found.lists;
+      } else {
+        path.emplace_back(Key(i));
+      }
+    }
+    if (value.kind != JsonValue::Kind::kNull) {
+      found.text = value.kind == JsonValue::Kind::kString ? *value.text : value.Shown();
+    }
+    values_[fmt::format("{}", fmt::join(path, "."))].push_back(std::move(found));
+    return {};
   }
 
-  std::vector<std::string> path_;
-  int lists_ = 0;
   Values values_;
 };
 
@@ -202,65 +182,37 @@ std::string LeftFileAsJson(const ManifestFile& file) {
 }
 
 // Takes "names" in "options", and "left", of a line; of other members nothing.
-class LastRunReader {
+class LastRunReader final : public JsonReader {
  public:
+  LastRunReader() : JsonReader("a line") {}
+
   LastRun Take() {
     std::erase_if(run_.left, [](const auto& file) { return !CheckTargetPath(file.path).ok(); });
     return std::move(run_);
   }
 
-  // NOLINTBEGIN(readability-identifier-naming): the names that nlohmann's parser calls
-  bool null() { return true; }
-  bool boolean(bool /*value*/) { return true; }
-  bool number_integer(int64_t /*value*/) { return true; }
-  bool number_unsigned(uint64_t value) {
-    if (InLeft() && key_ == "size") run_.left.back().size = value;
-    return true;
-  }
-  bool number_float(double /*value*/, const std::string& /*text*/) { return true; }
-  bool string(const std::string& text) {
-    if (depth_ == 2 && member_ == "options" && key_ == "format") run_.format = text;
-    if (depth_ == 2 && member_ == "options" && key_ == "names") {
-      run_.names = BytesOfText(text).value_or("");
-    }
-    if (!InLeft()) return true;
-    ManifestFile& file = run_.left.back();
-    if (key_ == "path") file.path = BytesOfText(text).value_or("");
-    if (key_ == "digest") file.digest = text;
-    if (key_ == "encryption") file.encryption = ParseEncryptionMode(text);
-    return true;
-  }
-  bool binary(const std::vector<uint8_t>& /*value*/) { return true; }
-  bool key(const std::string& name) {
-    (depth_ == 1 ? member_ : key_) = name;
-    return true;
-  }
-  bool start_object(size_t /*members*/) {
-    ++depth_;
-    if (InLeft()) run_.left.emplace_back();
-    return true;
-  }
-  bool end_object() { return --depth_ >= 0; }
-  bool start_array(size_t /*elements*/) {
-    ++depth_;
-    return true;
-  }
-  bool end_array() { return --depth_ >= 0; }
-  bool parse_error(size_t /*position*/, const std::string& /*token*/,
-                   const nlohmann::json::exception& /*error*/) {
-    run_ = {};
-    return false;
-  }
-  // NOLINTEND(readability-identifier-naming)
-
  private:
-  static constexpr int kFile = 3;  // the depth of a file: in the line and "left"
+  Status OnOpen(bool is_list) override {
+    if (!is_list && depth() == 2 && Key(1) == "left") run_.left.emplace_back();
+    return {};
+  }
+  Status OnValue(JsonValue& value) override {
+    const bool is_text = value.kind == JsonValue::Kind::kString;
+    if (depth() == 2 && Key(1) == "options" && is_text) {
+      if (Key(2) == "format") run_.format = *value.text;
+      if (Key(2) == "names") run_.names = BytesOfText(*value.text).value_or("");
+    }
+    if (depth() != 3 || InList() || Key(1) != "left") return {};
+    ManifestFile& file = run_.left.back();
+    const std::string& key = Key(3);
+    if (key == "size" && value.kind == JsonValue::Kind::kUnsigned) file.size = value.number;
+    if (!is_text) return {};
+    if (key == "path") file.path = BytesOfText(*value.text).value_or("");
+    if (key == "digest") file.digest = *value.text;
+    if (key == "encryption") file.encryption = ParseEncryptionMode(*value.text);
+    return {};
+  }
 
-  bool InLeft() const { return depth_ == kFile && member_ == "left"; }
-
-  int depth_ = 0;
-  std::string member_;  // of the line
-  std::string key_;     // of an object in it
   LastRun run_;
 };
 
@@ -356,7 +308,7 @@ class RunReader {
 
 std::optional<OriginRun> RunOf(std::string_view line) {
   LineReader values;
-  if (!nlohmann::json::sax_parse(line, &values)) return std::nullopt;
+  if (!values.Read(line).ok()) return std::nullopt;
   const LineReader::Values all = values.Take();
   RunReader reader(all);
   OriginRun run;
@@ -459,7 +411,7 @@ std::optional<OriginRun> OptionsOfLastRun(std::string_view bytes) {
 
 LastRun LastRunOf(std::string_view bytes) {
   LastRunReader reader;
-  if (!nlohmann::json::sax_parse(LastLine(bytes), &reader)) return {};
+  if (!reader.Read(LastLine(bytes)).ok()) return {};
   return reader.Take();
 }
 

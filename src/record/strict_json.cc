@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -46,30 +45,6 @@ bool IsPlain(std::string_view bytes) {
   });
 }
 
-using nlohmann::json;
-
-// The document's bytes; tells how far the lexer, which copies its iterator, has come.
-class Bytes {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  Bytes(const char* at, const char** reached) : at_(at), reached_(reached) {}
-  reference operator*() const { return *at_; }
-  Bytes& operator++() {
-    *reached_ = ++at_;
-    return *this;
-  }
-  friend bool operator==(const Bytes& a, const Bytes& b) { return a.at_ == b.at_; }
-
- private:
-  const char* at_;
-  const char** reached_;
-};
-
 const char* NameOf(JsonKind kind) {
   switch (kind) {
     case JsonKind::kUnsigned:
@@ -87,125 +62,119 @@ const char* NameOf(JsonKind kind) {
   return "";
 }
 
-// Follows the shape while nlohmann's parser calls it; returning false stops the parser.
-class ShapeReader {
+// Follows the shape.
+class ShapeReader final : public JsonReader {
  public:
-  ShapeReader(const char* begin, const std::string& where, const JsonShape& shape,
-              const JsonSink& sink)
-      : begin_(begin), reached_(begin), where_(where), next_(&shape), sink_(sink) {}
+  ShapeReader(const std::string& where, const JsonShape& shape, const JsonSink& sink)
+      : JsonReader(where), next_(&shape), sink_(sink) {}
 
-  const char** reached() { return &reached_; }
-  Status TakeStatus() { return std::move(status_); }
+ private:
+  using Kind = JsonValue::Kind;
 
-  // NOLINTBEGIN(readability-identifier-naming): the names that the parser calls
-  bool null() {
-    if (next_->kind != JsonKind::kStringOrNull) return Unexpected("null");
-    return Give({});
-  }
-  bool boolean(bool value) { return Unexpected(value ? "true" : "false"); }
-  bool number_integer(int64_t value) { return Unexpected(fmt::format("{}", value)); }
-  bool number_float(double /*value*/, const std::string& text) { return Unexpected(Escape(text)); }
-  bool number_unsigned(uint64_t value) {
-    if (next_->kind != JsonKind::kUnsigned) return Unexpected(fmt::format("{}", value));
-    return Give({.number = value});
-  }
-  bool string(std::string& text) {
-    if (next_->kind == JsonKind::kBytes) return GiveBytes(text);
-    if (next_->kind != JsonKind::kString && next_->kind != JsonKind::kStringOrNull) {
-      return Unexpected(Quote(text));
+  struct Open {
+    const JsonShape* shape;
+    size_t members = 0;  // that have been taken, or may be missing
+  };
+
+  Status OnValue(JsonValue& value) override {
+    const bool is_text = value.kind == Kind::kString;
+    bool fits = false;
+    switch (next_->kind) {
+      case JsonKind::kUnsigned:
+        fits = value.kind == Kind::kUnsigned;
+        break;
+      case JsonKind::kString:
+        fits = is_text;
+        break;
+      case JsonKind::kStringOrNull:
+        fits = is_text || value.kind == Kind::kNull;
+        break;
+      case JsonKind::kBytes:
+        if (is_text) return GiveBytes(value);
+        break;
+      case JsonKind::kObject:
+      case JsonKind::kArray:
+        break;
     }
-    return Give({.text = &text});
+    return fits ? Give(value) : Unexpected(value.Shown());
   }
-  bool binary(std::vector<uint8_t>& /*value*/) { return Unexpected("binary"); }
-  bool start_object(size_t /*members*/) { return Enter(JsonKind::kObject, "an object"); }
-  bool key(const std::string& name) {
+
+  Status OnOpen(bool is_list) override {
+    if (next_->kind != (is_list ? JsonKind::kArray : JsonKind::kObject)) {
+      return Unexpected(is_list ? "an array" : "an object");
+    }
+    open_.push_back({next_});
+    if (is_list) next_ = next_->parts.data();
+    return {};
+  }
+
+  Status OnKey(const std::string& name) override {
     Open& object = open_.back();
     SkipMissing(object, name);
-    if (object.done == object.shape->parts.size()) {
+    if (object.members == object.shape->parts.size()) {
       return Fail(fmt::format("unknown member {}", Quote(name)));
     }
-    const JsonShape& expected = object.shape->parts[object.done];
+    const JsonShape& expected = object.shape->parts[object.members];
     if (name != expected.name) {
       return Fail(fmt::format("expected the member \"{}\", found {}", expected.name, Quote(name)));
     }
     next_ = &expected;
-    return true;
+    return {};
   }
-  bool end_object() {
-    Open object = open_.back();
-    SkipMissing(object, {});
-    if (object.done != object.shape->parts.size()) {
-      return Fail(
-          fmt::format("the member \"{}\" is missing", object.shape->parts[object.done].name));
-    }
-    open_.pop_back();
-    next_ = object.shape;
-    return Give({});
-  }
-  bool start_array(size_t /*elements*/) { return Enter(JsonKind::kArray, "an array"); }
-  bool end_array() {
-    open_.pop_back();
-    Advance();
-    return true;
-  }
-  bool parse_error(size_t position, const std::string& /*token*/, const json::exception& error) {
-    // What follows "[json.exception...] parse error at line 1, column 2: ".
-    std::string_view what = error.what();
-    if (const size_t colon = what.find(": "); colon != std::string_view::npos) {
-      what.remove_prefix(colon + 2);
-    }
-    status_ = CorruptError(
-        fmt::format("{}: no JSON at byte {}: {}", Escape(where_), position, Escape(what)));
-    return false;
-  }
-  // NOLINTEND(readability-identifier-naming)
 
- private:
-  struct Open {
-    const JsonShape* shape;
-    size_t done = 0;  // members or elements
-  };
+  Status OnClose(bool is_list) override {
+    Open& open = open_.back();
+    if (!is_list) SkipMissing(open, {});
+    if (!is_list && open.members != open.shape->parts.size()) {
+      return Fail(
+          fmt::format("the member \"{}\" is missing", open.shape->parts[open.members].name));
+    }
+    next_ = open.shape;
+    open_.pop_back();
+    if (!is_list) return Give({});
+    Advance();
+    return {};
+  }
+
+  Status SyntaxError(uint64_t offset, std::string_view /*token*/,
+                     std::string_view why) const override {
+    return Error(fmt::format("no JSON at byte {}: {}", offset, Escape(why)));
+  }
 
   // Passes over members that may be missing, up to the one called `name`.
   static void SkipMissing(Open& object, std::string_view name) {
     const std::span<const JsonShape> members = object.shape->parts;
-    size_t at = object.done;
+    size_t at = object.members;
     while (at < members.size() && members[at].may_miss && members[at].name != name) ++at;
-    if (at == members.size() ? name.empty() : members[at].name == name) object.done = at;
+    if (at == members.size() ? name.empty() : members[at].name == name) object.members = at;
   }
 
-  bool Enter(JsonKind kind, const char* found) {
-    if (next_->kind != kind) return Unexpected(found);
-    open_.push_back({next_});
-    if (kind == JsonKind::kArray) next_ = next_->parts.data();
-    return true;
-  }
-
-  bool Give(const JsonValue& value) {
+  Status Give(const JsonValue& value) {
     if (const Status status = sink_(next_->field, value); !status.ok()) {
       return Fail(OfValue(status.message()), status.code());
     }
     Advance();
-    return true;
+    return {};
   }
 
-  bool GiveBytes(const std::string& text) {
-    std::optional<std::string> bytes = BytesOfText(text);
+  Status GiveBytes(JsonValue value) {
+    std::optional<std::string> bytes = BytesOfText(*value.text);
     if (!bytes) {
       return Fail(OfValue(fmt::format(
           "{} stands for no bytes: write a backslash as two, bytes that are not UTF-8 as \\xHH",
-          Quote(text))));
+          Quote(*value.text))));
     }
-    return Give({.text = &*bytes});
+    value.text = &*bytes;
+    return Give(value);
   }
 
   void Advance() {
     if (open_.empty()) return;
-    ++open_.back().done;
+    ++open_.back().members;
     if (open_.back().shape->kind == JsonKind::kArray) next_ = open_.back().shape->parts.data();
   }
 
-  bool Unexpected(const std::string& found) {
+  Status Unexpected(const std::string& found) const {
     return Fail(OfValue(fmt::format("expected {}, found {}", NameOf(next_->kind), found)));
   }
 
@@ -215,25 +184,20 @@ class ShapeReader {
     return fmt::format("\"{}\": {}", next_->name, what);
   }
 
-  bool Fail(const std::string& what, StatusCode code = StatusCode::kCorrupt) {
+  Status Fail(const std::string& what, StatusCode code = StatusCode::kCorrupt) const {
     std::string place;
-    for (const Open& open : open_) {
-      if (open.shape->name != nullptr) place += fmt::format("\"{}\"", open.shape->name);
-      if (open.shape->kind == JsonKind::kArray) place += fmt::format("[{}]", open.done);
+    for (size_t i = 0; i < open_.size(); ++i) {
+      const JsonShape& shape = *open_[i].shape;
+      if (shape.name != nullptr) place += fmt::format("\"{}\"", shape.name);
+      if (shape.kind == JsonKind::kArray) place += fmt::format("[{}]", LevelAt(i + 1).element);
       if (!place.empty() && !place.ends_with(' ')) place += ": ";
     }
-    status_ = Status(
-        code, fmt::format("{}: byte {}: {}{}", Escape(where_), reached_ - begin_, place, what));
-    return false;
+    return Error(code, fmt::format("byte {}: {}{}", offset(), place, what));
   }
 
-  const char* begin_;
-  const char* reached_;
-  const std::string& where_;
   const JsonShape* next_;  // of the value that comes next
   const JsonSink& sink_;
-  std::vector<Open> open_;  // the objects and arrays around it, outermost first
-  Status status_;
+  std::vector<Open> open_;  // as the levels
 };
 
 }  // namespace
@@ -287,10 +251,7 @@ std::optional<std::string> BytesOfText(std::string_view text) {
 
 Status ReadStrictJson(std::string_view bytes, const std::string& where, const JsonShape& shape,
                       const JsonSink& sink) {
-  ShapeReader reader(bytes.data(), where, shape, sink);
-  const char* const end = bytes.data() + bytes.size();
-  json::sax_parse(Bytes(bytes.data(), reader.reached()), Bytes(end, reader.reached()), &reader);
-  return reader.TakeStatus();
+  return ShapeReader(where, shape, sink).Read(bytes);
 }
 
 }  // namespace reshard

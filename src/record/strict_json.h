@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "reshard/status.h"
+#include "src/base/json_reader.h"
 
 namespace reshard {
 
@@ -43,14 +44,8 @@ struct JsonShape {
   bool may_miss = false;  // a member
 };
 
-struct JsonValue {
-  uint64_t number = 0;  // of kUnsigned
-  // Of kString and kStringOrNull, and the bytes of kBytes; to be moved from. Null for null.
-  std::string* text = nullptr;
-};
-
-// Takes each value, and each object once its members have been taken; never an array. An error ends
-// the reading.
+// Takes each value, with the bytes that it stands for in place of the text of kBytes, and each
+// object once its members have been taken; never an array. An error ends the reading.
 using JsonSink = std::function<Status(int field, const JsonValue& value)>;
 
 // Reads one document, without a tree of it; `where` names it in messages, and `shape` is that of an

@@ -47,8 +47,8 @@ TEST(RenameMapTest, RefusesEverythingElse) {
     StatusCode code;
     std::string message;
   } rows[] = {
-      {"", StatusCode::kInvalidArgument, "expected JSON, found an error at byte 1"},
-      {"{\"a\": \"b\"", StatusCode::kInvalidArgument, "expected JSON, found an error at byte 10"},
+      {"", StatusCode::kInvalidArgument, "expected JSON, found its end at byte 0"},
+      {"{\"a\": \"b\"", StatusCode::kInvalidArgument, "expected JSON, found its end at byte 9"},
       {"{\"a\": \"b\"} x", StatusCode::kInvalidArgument,
        "expected JSON, found an error at byte 12"},
       {"{\"a\": \"\xff\"}", StatusCode::kInvalidArgument, "expected JSON, found an error at byte"},

@@ -161,7 +161,7 @@ TEST(SafetensorsReaderTest, RefusalsSayTensorAndValues) {
       {R"({"__metadata__":{},"__metadata__":{}})", "__metadata__ occurs twice"},
       {R"({"w":{"dtype":"F4","shape":[15],"data_offsets":[0,8]}})", "does not fill whole bytes"},
       {R"({})", "its tensors end at 0 of 8 bytes"},
-      {R"({"w")", "the header is not JSON from offset"},
+      {R"({"w")", "the header is not JSON from offset 12"},
   };
   for (const Row& row : rows) {
     const Status status = Read(WithHeader(row.header, 8)).status();

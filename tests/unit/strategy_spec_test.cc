@@ -222,9 +222,9 @@ TEST(StrategySpecMalformedTest, EachErrorSaysWhere) {
   };
   const Row rows[] = {
       {"", "s: expected JSON, found its end at byte 0"},
-      {"[1,", "expected JSON, found its end"},
+      {R"({"devices": 8,)", "expected JSON, found its end at byte 14"},
       {"{]", "expected JSON, found an error at byte 2, near "},
-      {"[]", "s: expected an object, found a list of 0"},
+      {"[[[[", "s: expected an object, found a list"},
       {"{}", R"(s: expected the key "devices", found an object without it)"},
       {R"({"devices": 8})", R"(expected either "parameters" or "stages", found neither)"},
       {R"({"devices": 8, "parameters": [], "stages": []})", "found both"},
@@ -259,7 +259,7 @@ TEST(StrategySpecMalformedTest, EachErrorSaysWhere) {
       {R"({"devices": 8, "parameters": [{"parameter": "w", "cuts": [2, 0]}]})",
        "parameters[0].cuts[1]: expected an integer from 1 to 8, found 0"},
       {R"({"devices": 8, "parameters": [{"parameter": "w", "cuts": [[2]]}]})",
-       "parameters[0].cuts[0]: expected an integer from 1 to 8, found a list of 1"},
+       "parameters[0].cuts[0]: expected an integer from 1 to 8, found a list"},
       {R"({"devices": 8, "parameters": [{"parameter": "w", "cuts": [3]}]})",
        "parameters[0].cuts: expected cuts whose product divides the 8 devices, found [3]"},
       {R"({"devices": 8, "parameters": [{"parameter": "w", "cuts": [4, 4]}]})", "found [4, 4]"},
@@ -270,7 +270,14 @@ TEST(StrategySpecMalformedTest, EachErrorSaysWhere) {
        "expected 1 for a scalar"},
       {R"({"devices": 8, "parameters": [{"parameter": "w", "optimizer_shards": 16}]})",
        "parameters[0].optimizer_shards: expected an integer from 1 to 8, found 16"},
-      {"[[[[[[]]]]]]", "s: is nested deeper than a specification is"},
+      {R"({"parameters": [{"parameter": "w", "cuts": [3]}], "devices": 8})",
+       "parameters[0].cuts: expected cuts whose product divides the 8 devices, found [3]"},
+      {R"({"devices": 8, "stages": [{"parameter": "w"}]})",
+       "stages[0]: expected a list of entries, one at least, found an object"},
+      {R"({"devices": 8, "stages": []})",
+       "stages: expected a list of 1 to 131072 lists of entries, found a list of 0"},
+      {R"({"stage": 131072, "devices": 8, "parameters": [{"parameter": "w"}]})",
+       "stage: expected an integer from 0 to 131071, found 131072"},
   };
   for (const Row& row : rows) {
     const auto spec = ParseStrategySpec("s", row.spec);

@@ -68,7 +68,7 @@ TEST(WeightMapTest, ReadsAFlatMapWhoseTensorsHaveTheNamesOfMembers) {
 TEST(WeightMapTest, RefusesWhatIsNoIndex) {
   EXPECT_THAT(FailureOf(""), HasSubstr("expected JSON"));
   EXPECT_THAT(FailureOf(R"({"a": "b.safetensors"})" + std::string("\0", 1)),
-              HasSubstr("a zero byte at byte 22"));
+              HasSubstr("a zero byte at byte 23"));
   EXPECT_THAT(FailureOf("[]"), HasSubstr("expected an object"));
   EXPECT_THAT(FailureOf("{}"), HasSubstr("names no tensor"));
   EXPECT_THAT(FailureOf(R"({"weight_map": {}})"), HasSubstr("names no tensor"));
