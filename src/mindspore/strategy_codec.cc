@@ -50,8 +50,8 @@ Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view byt
   StrategyFile file;
   file.path = path;
   // Models repeat few layouts: the bytes of the one added last, and of the one being parsed.
-  std::string_view last;
-  std::string_view encoded;
+  std::string last;
+  std::string encoded;
   const StrategyItemVisitor visitor = {
       .on_strategy = [&](uint64_t, const ParallelStrategyItem& item) -> Status {
         if (!file.first_item_stage) file.first_item_stage = item.parallel_strategys().stage();
@@ -72,7 +72,8 @@ Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view byt
                           kMaxStrategyLayouts, offset));
         }
         file.layouts.push_back(LayoutEntry{item.param_name(), LayoutOf(layouts)});
-        last = std::exchange(encoded, {});
+        last.swap(encoded);
+        encoded.clear();
         return file.layouts.size() % kMemoryCheckInterval == 0 ? CheckMemory(memory) : Status();
       },
       .on_encoded_layout =

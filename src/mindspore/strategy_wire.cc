@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -17,10 +16,6 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedOutputStream;
-
-// Keys of a ParallelLayoutItem.
-constexpr char kParamNameKey = 0x0a;
-constexpr char kParallelLayoutsKey = 0x12;
 
 // Parses into `item`, which keeps the memory of the item before.
 template <typename Item>
@@ -32,31 +27,13 @@ Status VisitItem(const WireReader& reader, std::string_view bytes, Item& item,
   return visit(reader.offset(), item);
 }
 
-// Splits an item of a layout that consists of a name and layouts, as those of MindSpore do, each
-// shorter than 128 bytes or not much longer.
-struct EncodedLayout {
-  std::string_view name;
-  std::string_view layouts;
-};
-std::optional<EncodedLayout> SplitLayout(std::string_view item) {
-  const auto take = [&item](char key, std::string_view& out) {
-    if (item.size() < 2 || item[0] != key) return false;
-    size_t length = static_cast<uint8_t>(item[1]);
-    size_t begin = 2;
-    if (length >= 0x80) {
-      if (item.size() < 3 || static_cast<uint8_t>(item[2]) >= 0x80) return false;
-      length = (length & 0x7f) | static_cast<size_t>(item[2]) << 7;
-      begin = 3;
-    }
-    if (length > item.size() - begin) return false;
-    out = item.substr(begin, length);
-    item.remove_prefix(begin + length);
-    return true;
-  };
-  EncodedLayout split;
-  if (!take(kParamNameKey, split.name) || !take(kParallelLayoutsKey, split.layouts)) return {};
-  if (!item.empty()) return {};
-  return split;
+// Whether the visitor is done with an item whose layouts are still encoded.
+bool VisitEncoded(std::string_view bytes, EncodedLayoutItem& item,
+                  const StrategyItemVisitor& visitor) {
+  return visitor.on_encoded_layout &&
+         item.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) &&
+         item.parallel_layouts_size() == 1 &&
+         visitor.on_encoded_layout(item.param_name(), item.parallel_layouts(0));
 }
 
 template <typename Item>
@@ -117,6 +94,7 @@ Status VisitStrategyItems(const std::string& path, std::string_view bytes,
   WireReader reader(path, "a strategy file (protobuf or JSON)", bytes);
   ParallelStrategyItem strategy;
   ParallelLayoutItem layout;
+  EncodedLayoutItem encoded;
   while (!reader.AtEnd()) {
     RESHARD_ASSIGN_OR_RETURN(const uint32_t key, reader.ReadKey());
     if (key == static_cast<uint32_t>(kCurrentStageKey)) {
@@ -135,10 +113,7 @@ Status VisitStrategyItems(const std::string& path, std::string_view bytes,
       return reader.Unexpected(
           fmt::format("an item of {} bytes (more than {})", item.size(), kMaxStrategyItemBytes));
     }
-    if (!is_strategy && visitor.on_encoded_layout) {
-      const std::optional<EncodedLayout> split = SplitLayout(item);
-      if (split && visitor.on_encoded_layout(split->name, split->layouts)) continue;
-    }
+    if (!is_strategy && VisitEncoded(item, encoded, visitor)) continue;
     RESHARD_RETURN_IF_ERROR(is_strategy ? VisitItem(reader, item, strategy, visitor.on_strategy)
                                         : VisitItem(reader, item, layout, visitor.on_layout));
   }

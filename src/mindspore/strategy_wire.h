@@ -59,8 +59,8 @@ struct StrategyItemVisitor {
   // Called for each item in file order; may change it. `offset` is that of its key in the file.
   std::function<Status(uint64_t offset, ParallelStrategyItem& item)> on_strategy;
   std::function<Status(uint64_t offset, ParallelLayoutItem& item)> on_layout;
-  // Called, where it is not empty, before an item is parsed that has a name and, encoded, layouts,
-  // in this order and nothing else. Where it returns true, the item is done with.
+  // If it is not empty, called before the layouts of an item are parsed. If it returns true, they
+  // are not.
   std::function<bool(std::string_view name, std::string_view layouts)> on_encoded_layout = {};
   // Called with the value of current_stage, where it is not empty.
   std::function<void(uint64_t stage)> on_current_stage = {};
