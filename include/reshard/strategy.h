@@ -36,6 +36,10 @@ struct StrategyParameter {
   // Parts of the first dimension by optimizer sharding; 0: none, -1: all replicas.
   int64_t opt_weight_shard_size = 0;
   std::optional<Shape> tensor_shape = {};  // of the full tensor; in some JSON files, of no effect
+  // Only MindSpore's merge_sliced_parameter gives these a meaning; WriteStrategy leaves them out.
+  int64_t field = 0;
+  std::vector<std::vector<int64_t>> param_split_shape = {};
+  std::vector<std::vector<int64_t>> indices_offset = {};
 };
 
 // A strategy: returned by ReadStrategy, or made by filling in `parameters`, and `is_pipeline` for a

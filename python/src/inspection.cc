@@ -90,6 +90,33 @@ nb::dict InspectStrategy(const nb::bytes& path, const nb::object& takes) {
   return ReportOf(*strategy, takes);
 }
 
+// (name, {message: its lists}, {number: its value}) of each layout, as a file states them.
+nb::list LayoutsOf(const nb::bytes& path) {
+  const std::string file = Bytes(path);
+  std::optional<Strategy> strategy;
+  {
+    const WithoutGil released;
+    strategy = Take(ReadStrategy(file));
+  }
+  nb::list layouts;
+  for (const StrategyParameter& parameter : strategy->parameters) {
+    const std::string name = strategy->is_pipeline
+                                 ? std::to_string(parameter.stage) + '-' + parameter.name
+                                 : parameter.name;
+    nb::dict messages;
+    messages["dev_matrix"] = std::vector<std::vector<int64_t>>{parameter.device_matrix};
+    messages["tensor_map"] = parameter.tensor_map;
+    messages["param_split_shape"] = parameter.param_split_shape;
+    messages["indices_offset"] = parameter.indices_offset;
+    nb::dict numbers;
+    numbers["field"] = parameter.field;
+    numbers["opt_weight_shard_step"] = parameter.opt_weight_shard_step;
+    numbers["opt_weight_shard_size"] = parameter.opt_weight_shard_size;
+    layouts.append(nb::make_tuple(Text(name), messages, numbers));
+  }
+  return layouts;
+}
+
 // (begin, extent) of what a rank, counted within its stage, holds under a layout.
 nb::tuple BoxOfShard(const std::vector<int64_t>& device_matrix,
                      const std::vector<std::vector<int64_t>>& tensor_map, int64_t shard_step,
@@ -128,6 +155,7 @@ nb::dict Values(const nb::dict& keywords, int jobs, const nb::object& watch) {
 void AddInspection(nb::module_& module) {
   module.def("inspect_file", &InspectFile, "path"_a, "key"_a.none(), "takes"_a);
   module.def("inspect_strategy", &InspectStrategy, "path"_a, "takes"_a);
+  module.def("layouts_of", &LayoutsOf, "path"_a);
   module.def("box_of_shard", &BoxOfShard, "device_matrix"_a, "tensor_map"_a, "shard_step"_a,
              "shard_size"_a, "full_shape"_a, "rank"_a);
   module.def("measure_values", &Values, "keywords"_a, "jobs"_a, "watch"_a);

@@ -32,7 +32,8 @@ Strategy Summarize(const CheckedStrategy& strategy) {
     for (const auto [name, layout] : stage.layouts()) {
       summary.parameters.push_back({number, std::string(name), layout.device_matrix,
                                     layout.tensor_map, layout.opt_weight_shard_step,
-                                    layout.opt_weight_shard_size, layout.tensor_shape});
+                                    layout.opt_weight_shard_size, layout.tensor_shape, layout.field,
+                                    layout.param_split_shape, layout.indices_offset});
     }
     ++number;
   }

@@ -1,13 +1,12 @@
-"""What small protobuf files of MindSpore say: strategies as ParallelLayouts, groups of ranks."""
+"""What small files of MindSpore say: strategies as ParallelLayouts, groups of ranks."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
-from typing import Any, Union
+from typing import Union
 
-from .. import _errors
+from .. import _errors, _reshard
 from .._paths import StrPath
 from . import _check
 
@@ -104,65 +103,20 @@ def _fields(content: bytes) -> Iterator[tuple[int, _Value]]:
         at += length
 
 
-def _signed(value: int) -> int:
-    return value - 2**64 if value >= 2**63 else value
-
-
-def _dims(content: bytes, number: int = 1) -> list[int]:
-    """The numbers of a repeated field, packed or not."""
+def _dims(content: bytes) -> list[int]:
+    """The numbers of a list of ranks, packed or not."""
     dims = []
     for found, value in _fields(content):
-        if found != number:
+        if found != 1:
             continue
         if isinstance(value, int):
-            dims.append(_signed(value))
+            dims.append(value)
             continue
         at = 0
         while at < len(value):
             packed, at = _varint(value, at)
-            dims.append(_signed(packed))
+            dims.append(packed)
     return dims
-
-
-def _layout(content: bytes) -> ParallelLayouts:
-    messages: dict[str, list[Dims]] = {}
-    numbers: dict[str, int] = {}
-    for number, value in _fields(content):
-        if number <= len(_MESSAGES) and isinstance(value, bytes):
-            messages.setdefault(_MESSAGES[number - 1], []).append(Dims(_dims(value)))
-        elif len(_MESSAGES) < number <= len(_MESSAGES) + len(_NUMBERS) and isinstance(value, int):
-            numbers[_NUMBERS[number - len(_MESSAGES) - 1]] = _signed(value)
-    return ParallelLayouts(messages, numbers)
-
-
-def _of_protobuf(content: bytes) -> dict[str, ParallelLayouts]:
-    strategy = {}
-    for number, value in _fields(content):
-        if number != 3 or not isinstance(value, bytes):
-            continue
-        item = dict(_fields(value))
-        name, layout = item.get(1), item.get(2)
-        if not isinstance(name, bytes) or not isinstance(layout, bytes):
-            raise _NoMessage
-        strategy[name.decode("utf-8", "surrogateescape")] = _layout(layout)
-    return strategy
-
-
-def _messages(entry: list[Any]) -> list[Dims]:
-    if any(isinstance(member, list) for member in entry):
-        return [Dims(member if isinstance(member, list) else [member]) for member in entry]
-    return [Dims(entry)]
-
-
-def _of_json(content: bytes) -> dict[str, ParallelLayouts]:
-    items = json.loads(content)["parallel_layout_item"]
-    return {
-        name: ParallelLayouts(
-            {key: _messages(item[key]) for key in _MESSAGES if key in item},
-            {key: item[key] for key in _NUMBERS if key in item},
-        )
-        for name, item in items.items()
-    }
 
 
 def build_searched_strategy(
@@ -175,19 +129,14 @@ def build_searched_strategy(
     path = _check.path(call, "strategy_filename", strategy_filename)
     if not os.path.isfile(path):
         raise _errors.NotFoundError(f"{call}: strategy_filename: no such strategy file: {path}")
-    with open(path, "rb") as file:
-        content = file.read()
-    try:
-        is_json = content.lstrip()[:1] == b"{"
-        strategy = _of_json(content) if is_json else _of_protobuf(content)
-    except (_NoMessage, ValueError, TypeError, KeyError, AttributeError):
-        strategy = {}
-    if not strategy:
-        raise _check.StrategyError(
-            f"{call}: {path}: expected a strategy, protobuf or JSON, with layouts; found none in"
-            f" {len(content)} bytes"
+    with _check.of_strategies(path):
+        layouts = _errors.call({}, _reshard.layouts_of, os.fsencode(path))
+    return {
+        name: ParallelLayouts(
+            {key: [Dims(dim) for dim in lists] for key, lists in messages.items()}, numbers
         )
-    return strategy
+        for name, messages, numbers in layouts
+    }
 
 
 def restore_group_info_list(group_info_file_name: StrPath) -> list[int]:
