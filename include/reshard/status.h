@@ -4,9 +4,9 @@
 // code and a message: what is wrong, where (file, parameter, offset), what was expected, what was
 // found, what to do. Messages and warnings name an option by its field in the options
 // struct, with a value after "=", and a function by its name, always in backticks:
-// "pass `force`", "`unmatched=copy`". NamedOptions lists them, so that a front end can put its own
-// words there; names from files and from the caller have no backtick in a message. All classes
-// are plain values: copy and move them freely; no locking.
+// "pass `force`", "`unmatched=copy`". Front ends put their own words there; names from files and
+// from the caller have no backtick in a message. All classes are plain values: copy and move them
+// freely; no locking.
 //
 // Implemented in src/base.
 #ifndef RESHARD_STATUS_H_
@@ -47,12 +47,14 @@ int ExitCode(StatusCode code);
 class [[nodiscard]] Status {
  public:
   Status() = default;  // ok
-  Status(StatusCode code, std::string message, int system_error = 0)
-      : code_(code), system_error_(system_error), message_(std::move(message)) {}
+  Status(StatusCode code, std::string message, int system_error = 0);
 
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
+  // The option that it is about, by its field in the options struct: the first one that the message
+  // names. Empty: none.
+  const std::string& option() const { return option_; }
   // The errno of what the system refused, such as ENOSPC; 0 where it was not the system.
   int system_error() const { return system_error_; }
   // The same failure in other words.
@@ -64,6 +66,7 @@ class [[nodiscard]] Status {
   StatusCode code_ = StatusCode::kOk;
   int system_error_ = 0;
   std::string message_;
+  std::string option_;
 };
 
 // What a warning is about. Stable: a number keeps its meaning, and new codes come at the end.
@@ -106,17 +109,6 @@ enum class WarningCode {
 
 // Returns the code's name in words, such as "missing ranks".
 std::string_view WarningCodeName(WarningCode code);
-
-// An option or a function that a message names.
-struct NamedOption {
-  std::string_view name;   // `source.strategy`, `Verify`
-  std::string_view value;  // what follows "="; may be empty
-  size_t offset = 0;       // in the message, of the first of `length` bytes, backticks included
-  size_t length = 0;
-};
-
-// Returns the options that `message` names, in its order; they are views of it.
-std::vector<NamedOption> NamedOptions(std::string_view message);
 
 // What a successful call warns of. The message has the form of a Status's message.
 struct Warning {

@@ -1,15 +1,13 @@
 """The library's calls: keywords are the command line's options, results its JSON documents.
 
-An option is a keyword of its call here and a line of a table in python/src/calls.cc.
+An option is a keyword of its call here and a row of the option table in src/options.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import math
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar, Union, cast
 
@@ -52,113 +50,8 @@ CheckReplicas = Literal["none", "sample", "all"]
 Encryption = Literal["AES-GCM", "AES-CBC", "SM4-CBC"]
 
 
-# Keywords by what the library calls their options.
-_WORDS = {
-    "CommitWorkers": "reshard.commit",
-    "Convert": "reshard.convert",
-    "Recode": "reshard.recode",
-    "ShardedCheckpoint::Shards": "Tensor.shards",
-    "Verify": "reshard.verify",
-    "VerifyAgainst": "reshard.verify_against",
-    "casts": "dtype",
-    "checks.replicas": "check_replicas",
-    "checksum=false": "no_checksum=True",
-    "encryption": "encrypt",
-    "encryption_key": "encrypt_key_file or encrypt_key_env",
-    "io.target": "io",
-    "key": "key_file or key_env",
-    "kind=segments": "segments=True",
-    "parameters": "expect_parameters",
-    "ranks": "rank",
-    "renames": "rename",
-    "source.files": "source",
-    "source.files=RANK=FILE": "source={RANK: FILE}",
-    "source.strategy": "src_strategy",
-    "target.strategy": "dst_strategy",
-}
-
-
 def _texts(value: Any) -> list[Any]:
     return [value] if isinstance(value, (str, os.PathLike)) else list(value)
-
-
-def _rank_list(value: Ranks) -> list[int]:
-    if isinstance(value, int):
-        return [value]
-    if not isinstance(value, str):
-        return [rank for item in value for rank in _rank_list(item)]
-    ranks: list[int] = []
-    for item in value.split(","):
-        found = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", item)
-        if found is None:
-            raise _errors.InvalidArgumentError(
-                f"rank: expected numbers and ranges, as in 0-7,9; found {value!r}"
-            )
-        first, last = int(found[1]), int(found[2] or found[1])
-        if first > last:
-            raise _errors.InvalidArgumentError(f"rank: {item}: the first is above the last")
-        ranks.extend(range(first, last + 1))
-    return ranks
-
-
-def _size(name: str, value: Size, decimal: bool) -> int:
-    """As the command line reads it: KB is 1000 with `decimal`, and K and KiB are always 1024."""
-    if isinstance(value, int):
-        if value > 0:
-            return value
-    else:
-        found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([KMGT]?)(I?B?)", value.upper())
-        if found is not None and (found[2] or ("." not in found[1] and found[3] in ("", "B"))):
-            thousand = 1000 if decimal and found[2] and found[3] == "B" else 1024
-            size = int(float(found[1]) * thousand ** " KMGT".index(found[2] or " "))
-            if found[2] == "" or "." not in found[1]:
-                size = int(found[1]) * thousand ** " KMGT".index(found[2] or " ")
-            if size > 0:
-                return size
-    raise _errors.InvalidArgumentError(
-        f"{name}: expected a size above 0, such as 200M or 1.5G; found {value!r}"
-    )
-
-
-def _casts(value: Casts) -> list[tuple[str, str]]:
-    pairs: list[tuple[str, str]] = []
-    if isinstance(value, Mapping):
-        pairs.extend(cast("Mapping[str, str]", value).items())
-        return pairs
-    for rule in _texts(value):
-        pattern, equals, dtype = rule.rpartition("=")
-        if equals and not pattern:
-            raise _errors.InvalidArgumentError(f"dtype: expected TYPE or GLOB=TYPE; found {rule!r}")
-        pairs.append((pattern, dtype))
-    return pairs
-
-
-def _share(value: Shard) -> tuple[int, int]:
-    if value == "auto":
-        return _errors.call({}, _reshard.find_worker_share, os.environ)
-    if isinstance(value, str):
-        found = re.fullmatch("([0-9]+)/([0-9]+)", value)
-        if found is None:
-            raise _errors.InvalidArgumentError(
-                f"shard: expected (i, n), 'i/n' as in 0/4 for the first of four, or 'auto'; found {value!r}"
-            )
-        return int(found[1]), int(found[2])
-    index, count = value
-    return index, count
-
-
-def _io(value: str) -> dict[str, str]:
-    ways: dict[str, str] = {}
-    for how in () if value == "auto" else value.split(","):
-        side = {"map": "source_io", "pread": "source_io"}.get(how)
-        side = side or {"direct": "target_io", "buffered": "target_io"}.get(how)
-        if side is None or side in ways:
-            raise _errors.InvalidArgumentError(
-                "io: expected auto, or map or pread, direct or buffered, or one of each;"
-                f" found {value!r}"
-            )
-        ways[side] = how
-    return ways
 
 
 def _plain(value: Any) -> Any:
@@ -166,37 +59,13 @@ def _plain(value: Any) -> Any:
     return dict(value) if is_mapping(value) else value
 
 
-_MOST_SECONDS = 999_999_999
-
-
-def _seconds(value: float) -> int:
-    """Whole seconds, as the command line takes them."""
-    if isinstance(value, (int, float)) and 0 <= value <= _MOST_SECONDS:
-        return math.ceil(value)
-    raise _errors.InvalidArgumentError(
-        f"wait: expected seconds, from 0 to {_MOST_SECONDS}; found {value!r}"
-    )
-
-
 # What a keyword's value is made of before the C++ module takes it; the others go as they are.
 _CONVERTED: dict[str, Callable[[Any], Any]] = {
-    "check_replicas": lambda value: "all" if value is True else value,
-    "dtype": _casts,
-    "exclude": _texts,
     "files": _texts,
-    "group_info": _texts,
-    "include": _texts,
-    "memory_limit": lambda value: _size("memory_limit", value, decimal=False),
     "name_map": _plain,
     "param": _texts,
-    "part_size": lambda value: _size("part_size", value, decimal=True),
-    "rank": _rank_list,
     "rename": _plain,
-    "resume": lambda value: {True: "trust", False: "no"}.get(value, value),
-    "shard": _share,
-    "shard_size": lambda value: _size("shard_size", value, decimal=True),
     "source": _plain,
-    "wait": _seconds,
 }
 
 
@@ -207,10 +76,10 @@ def _named(value: Any) -> Any:
     return os.fsdecode(cast("StrPath", value))
 
 
-def _words_of(given: Mapping[str, Any]) -> dict[str, str]:
-    """_WORDS for a call with these keywords: digest and diff name strategies in their own way."""
+def _own_words(given: Mapping[str, Any]) -> dict[str, str]:
+    """Those of a call with these keywords: digest and diff name strategies in their own way."""
     names = [name for name in ("strategy", "a_strategy", "b_strategy") if name in given]
-    return {**_WORDS, "source.strategy": " or ".join(names)} if names else _WORDS
+    return {"source.strategy": " or ".join(names)} if names else {}
 
 
 def _run(
@@ -236,11 +105,9 @@ def _run(
         for name, value in given.items()
         if value is not None
     }
-    if "io" in keywords:
-        keywords.update(_io(keywords.pop("io")))
     watch = Watch(progress, cancel)
-    words = _words_of(given)
-    drawn = (functools.partial(_errors.in_words, words=words),) if draws else ()
+    words = _own_words(given)
+    drawn = (functools.partial(_errors.in_words, own=words),) if draws else ()
     try:
         found = _errors.call(words, function, keywords, jobs, watch, *drawn)
     finally:
@@ -379,7 +246,7 @@ def _of_strategy(
         for name, value in given.items()
         if value is not None
     }
-    found = _errors.call({**_WORDS, "checkpoint": "from_"}, function, keywords)
+    found = _errors.call({}, function, keywords)
     found["output"] = _named(given["output"])
     return build(cls, found)
 
@@ -607,7 +474,7 @@ def source_ranks(
 ) -> list[int]:
     """Returns the source ranks that target rank `rank` needs, ascending. None: no strategy."""
     return _errors.call(
-        _WORDS, _reshard.source_ranks, rank, encode(src_strategy), encode(dst_strategy)
+        {}, _reshard.source_ranks, rank, encode(src_strategy), encode(dst_strategy)
     )
 
 
@@ -617,6 +484,6 @@ def all_source_ranks(
     """Returns each target rank, ascending, with the source ranks that it needs."""
     return iter(
         _errors.call(
-            _WORDS, _reshard.all_source_ranks, encode(src_strategy), encode(dst_strategy)
+            {}, _reshard.all_source_ranks, encode(src_strategy), encode(dst_strategy)
         )
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -15,10 +14,12 @@ T = TypeVar("T")
 class Error(Exception):
     """Base of all errors of reshard. `code` is the name of the C++ library's code for it.
 
-    Those that are OSErrors have `errno` and `strerror` where the system refused something.
+    `option` is the keyword that it is about, if the message names one. Those that are OSErrors have
+    `errno` and `strerror` where the system refused something.
     """
 
     code = "internal error"
+    option: str | None = None
 
     # OSError's and KeyError's own show something else than the message.
     __str__ = Exception.__str__
@@ -112,8 +113,6 @@ _CLASSES = (
 )
 _BY_CODE = {cls.code: cls for cls in _CLASSES}
 
-_OPTION = re.compile("`([^`=]+)((?:=[^`]*)?)`")
-
 
 def _made(cls: type[Error], arguments: tuple[Any, ...], system_error: int | None) -> Error:
     error = cls(*arguments)
@@ -122,22 +121,19 @@ def _made(cls: type[Error], arguments: tuple[Any, ...], system_error: int | None
     return error
 
 
-def in_words(message: str, words: Mapping[str, str]) -> str:
-    """Names options as the call's keywords: `words` has these by the C++ library's names."""
-
-    def keyword(found: re.Match[str]) -> str:
-        whole = found[1] + found[2]
-        if whole in words:
-            return words[whole]
-        return words.get(found[1], found[1].rpartition(".")[2]) + found[2]
-
-    return _OPTION.sub(keyword, message)
+def in_words(message: str, own: Mapping[str, str]) -> str:
+    """Names options as keywords; `own` has those of the call that are called otherwise, by the C++
+    library's names."""
+    return _reshard.in_words(message, dict(own))
 
 
-def call(words: Mapping[str, str], function: Callable[..., T], *arguments: Any) -> T:
+def call(own: Mapping[str, str], function: Callable[..., T], *arguments: Any) -> T:
     """Calls a function of the module; what it refuses is raised as one of the classes above."""
     try:
         return function(*arguments)
     except _reshard.StatusError as error:
-        code, message, system_error = error.args
-    raise _made(_BY_CODE[code], (in_words(message, words),), system_error)
+        code, message, system_error, option = error.args
+    raised = _made(_BY_CODE[code], (in_words(message, own),), system_error)
+    if option:
+        raised.option = in_words(f"`{option}`", own)
+    raise raised

@@ -13,7 +13,7 @@ from ._reports import InspectReport, Strategy, build
 
 T = TypeVar("T")
 
-_WORDS = {"key": "key_file or key_env", "source.strategy": "strategy"}
+_WORDS = {"source.strategy": "strategy"}
 
 _Found = dict[str, Any]
 

@@ -18,13 +18,7 @@ from ._paths import StrPath, encode
 from ._reports import Strategy
 
 # Keywords by what the C++ library calls their options.
-WORDS = {
-    "key": "key_file or key_env",
-    "source.files": "path",
-    "source.path": "path",
-    "source.strategy": "strategy",
-    "source.suffix": "suffix",
-}
+WORDS = {"source.files": "path", "source.strategy": "strategy"}
 
 # (path, bytes, mtime, digest) of each file; a digest is only there where the file is small and all
 # of it was read.

@@ -29,7 +29,7 @@
 #include "reshard/strategy.h"
 #include "reshard/tensor.h"
 #include "reshard/verify.h"
-#include "reshard/worker_share.h"
+#include "src/frontend/option_words.h"
 #include "tools/page/charts.h"
 #include "tools/page/report_page.h"
 
@@ -40,82 +40,10 @@ namespace reshard::python {
 namespace {
 
 constexpr std::pair<std::string_view, TargetFormat> kFormats[] = {
-    {"ckpt", TargetFormat::kCkpt},
-    {"safetensors", TargetFormat::kSafetensors},
-    {"unified", TargetFormat::kUnified},
-    {"huggingface", TargetFormat::kHuggingFace}};
+    {"ckpt", TargetFormat::kCkpt}, {"safetensors", TargetFormat::kSafetensors}};
 constexpr std::pair<std::string_view, UnmatchedPolicy> kUnmatched[] = {
-    {"copy", UnmatchedPolicy::kCopy},
-    {"drop", UnmatchedPolicy::kDrop},
-    {"error", UnmatchedPolicy::kError}};
+    {"copy", UnmatchedPolicy::kCopy}, {"error", UnmatchedPolicy::kError}};
 constexpr std::pair<std::string_view, bool> kOnlyCopy[] = {{"copy", true}};
-constexpr std::pair<std::string_view, CheckReplicas> kCheckReplicas[] = {
-    {"none", CheckReplicas::kNone},
-    {"sample", CheckReplicas::kSample},
-    {"all", CheckReplicas::kAll}};
-constexpr std::pair<std::string_view, Resume> kResume[] = {
-    {"no", Resume::kNo}, {"trust", Resume::kTrust}, {"verify", Resume::kVerify}};
-constexpr std::pair<std::string_view, EncryptionMode> kEncryptionModes[] = {
-    {"AES-GCM", EncryptionMode::kAesGcm},
-    {"AES-CBC", EncryptionMode::kAesCbc},
-    {"SM4-CBC", EncryptionMode::kSm4Cbc}};
-constexpr std::pair<std::string_view, bool> kOverflow[] = {{"warn", false}, {"error", true}};
-constexpr std::pair<std::string_view, SourceIo> kSourceIo[] = {{"map", SourceIo::kMap},
-                                                               {"pread", SourceIo::kPread}};
-constexpr std::pair<std::string_view, TargetIo> kTargetIo[] = {{"direct", TargetIo::kDirect},
-                                                               {"buffered", TargetIo::kBuffered}};
-constexpr std::pair<std::string_view, std::optional<DType>> kCasts[] = {
-    {"float16", DType::kFloat16},
-    {"bfloat16", DType::kBFloat16},
-    {"float32", DType::kFloat32},
-    {"float64", DType::kFloat64},
-    {"float8_e4m3fn", DType::kFloat8E4M3FN},
-    {"float8_e5m2", DType::kFloat8E5M2},
-    {"keep", std::nullopt}};
-
-// Pairs of a pattern, empty for all weights, and the name of a dtype.
-void SetCasts(std::vector<CastRule>& casts, nb::handle rules) {
-  for (const nb::handle rule : rules) {
-    casts.push_back({TextOf(rule[0]), OneOf<std::optional<DType>>(kCasts, rule[1])});
-  }
-}
-
-// A path, or the map itself as the JSON file would have it.
-Renames RenamesOf(nb::handle value) {
-  if (!nb::isinstance<nb::dict>(value)) return Take(ReadRenames(TextOf(value)));
-  Renames renames;
-  for (const auto& [name, renamed] : nb::cast<nb::dict>(value)) {
-    if (nb::isinstance<nb::dict>(renamed)) {
-      Set(renames.patterns, renamed);
-    } else {
-      Set(renames.names[TextOf(name)], renamed);
-    }
-  }
-  return renames;
-}
-
-void SetNameMap(SourceSpec& source, nb::handle value) {
-  Renames map = RenamesOf(value);
-  if (!map.patterns.empty()) {
-    throw StatusError(InvalidArgumentError(
-        "has patterns, which rename takes; expected the name in the source for each name"));
-  }
-  source.name_map = std::move(map.names);
-}
-
-// The key of encrypted sources, of options that have it as `key`.
-template <typename Options>
-constexpr Keyword<Options> kKey[] = {
-    {"key_file",
-     [](Options& o, nb::handle v) { o.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
-    {"key_env",
-     [](Options& o, nb::handle v) { o.key = Take(EncryptionKey::FromEnvironment(TextOf(v))); }},
-};
-
-template <typename Options>
-constexpr Keyword<Options> kWait = {"wait", [](Options& o, nb::handle v) {
-                                      o.waiting.most = std::chrono::seconds(nb::cast<int64_t>(v));
-                                    }};
 
 // What convert, plan, report and verify_against have in common.
 template <typename Options>
@@ -129,40 +57,6 @@ constexpr Keyword<Options> kConversion[] = {
        }
      }},
     {"target", [](Options& o, nb::handle v) { Set(o.target.folder, v); }},
-    {"src_strategy", [](Options& o, nb::handle v) { Set(o.source.strategy, v); }},
-    {"dst_strategy", [](Options& o, nb::handle v) { Set(o.target.strategy, v); }},
-    {"suffix", [](Options& o, nb::handle v) { Set(o.source.suffix, v); }},
-    {"group_info", [](Options& o, nb::handle v) { Set(o.source.group_info, v); }},
-    {"name_map", [](Options& o, nb::handle v) { SetNameMap(o.source, v); }},
-    {"key_file",
-     [](Options& o, nb::handle v) { o.source.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
-    {"key_env",
-     [](Options& o, nb::handle v) {
-       o.source.key = Take(EncryptionKey::FromEnvironment(TextOf(v)));
-     }},
-    {"encrypt_key_file",
-     [](Options& o, nb::handle v) {
-       o.target.encryption_key = Take(EncryptionKey::FromFile(TextOf(v)));
-     }},
-    {"encrypt_key_env",
-     [](Options& o, nb::handle v) {
-       o.target.encryption_key = Take(EncryptionKey::FromEnvironment(TextOf(v)));
-     }},
-    {"format",
-     [](Options& o, nb::handle v) { o.target.format = OneOf<TargetFormat>(kFormats, v); }},
-    {"part_size", [](Options& o, nb::handle v) { Set(o.target.part_size, v); }},
-    {"shard_size", [](Options& o, nb::handle v) { Set(o.target.shard_size, v); }},
-    {"names", [](Options& o, nb::handle v) { Set(o.target.names, v); }},
-    {"prefix", [](Options& o, nb::handle v) { Set(o.target.prefix, v); }},
-    {"rank", [](Options& o, nb::handle v) { Set(o.selection.ranks, v); }},
-    {"include", [](Options& o, nb::handle v) { Set(o.selection.include, v); }},
-    {"exclude", [](Options& o, nb::handle v) { Set(o.selection.exclude, v); }},
-    {"rename", [](Options& o, nb::handle v) { o.selection.renames = RenamesOf(v); }},
-    {"dtype", [](Options& o, nb::handle v) { SetCasts(o.selection.casts, v); }},
-    {"unmatched",
-     [](Options& o, nb::handle v) {
-       o.selection.unmatched = OneOf<UnmatchedPolicy>(kUnmatched, v);
-     }},
 };
 
 // ConvertOptions, and a page about the run.
@@ -170,46 +64,8 @@ struct ConvertCall : ConvertOptions {
   std::string report;
 };
 
-template <typename Options>
-constexpr Keyword<Options> kConvert[] = {
-    {"memory_limit", [](Options& o, nb::handle v) { Set(o.memory_limit, v); }},
-    {"source_io", [](Options& o, nb::handle v) { o.io.source = OneOf<SourceIo>(kSourceIo, v); }},
-    {"target_io", [](Options& o, nb::handle v) { o.io.target = OneOf<TargetIo>(kTargetIo, v); }},
-    {"force", [](Options& o, nb::handle v) { Set(o.force, v); }},
-    {"prune", [](Options& o, nb::handle v) { Set(o.prune, v); }},
-    {"encrypt",
-     [](Options& o, nb::handle v) {
-       o.target.encryption = OneOf<EncryptionMode>(kEncryptionModes, v);
-     }},
-    {"crc", [](Options& o, nb::handle v) { Set(o.target.states_crc, v); }},
-    {"no_checksum", [](Options& o, nb::handle v) { o.checks.checksum = !nb::cast<bool>(v); }},
-    {"resume", [](Options& o, nb::handle v) { o.resume = OneOf<Resume>(kResume, v); }},
-    {"check_replicas",
-     [](Options& o, nb::handle v) { o.checks.replicas = OneOf<CheckReplicas>(kCheckReplicas, v); }},
-    {"dtype_overflow",
-     [](Options& o, nb::handle v) { o.checks.refuse_overflow = OneOf<bool>(kOverflow, v); }},
-    {"reference", [](Options& o, nb::handle v) { Set(o.checks.reference, v); }},
-    {"partial", [](Options& o, nb::handle v) { Set(o.checks.partial, v); }},
-    {"expect_parameters",
-     [](Options& o, nb::handle v) { o.checks.parameters = Take(ParseParameterCount(TextOf(v))); }},
-    {"shard",
-     [](Options& o, nb::handle v) {
-       WorkerShare shard;
-       Set(shard.index, v[0]);
-       Set(shard.count, v[1]);
-       o.shard = shard;
-     }},
-    kWait<Options>,
-};
-
-constexpr Keyword<ConvertCall> kConvertCall[] = {
+constexpr Keyword<ConvertCall> kPage[] = {
     {"report", [](ConvertCall& o, nb::handle v) { Set(o.report, v); }},
-};
-
-template <typename Options>
-constexpr Keyword<Options> kNameChoice[] = {
-    {"include", [](Options& o, nb::handle v) { Set(o.include, v); }},
-    {"exclude", [](Options& o, nb::handle v) { Set(o.exclude, v); }},
 };
 
 constexpr Keyword<VerifyOptions> kVerify[] = {
@@ -219,13 +75,6 @@ constexpr Keyword<VerifyOptions> kVerify[] = {
 constexpr Keyword<DigestOptions> kDigest[] = {
     {"path", [](DigestOptions& o, nb::handle v) { Set(o.source.path, v); }},
     {"strategy", [](DigestOptions& o, nb::handle v) { Set(o.source.strategy, v); }},
-    {"suffix", [](DigestOptions& o, nb::handle v) { Set(o.source.suffix, v); }},
-    {"key_file", [](DigestOptions& o,
-                    nb::handle v) { o.source.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
-    {"key_env",
-     [](DigestOptions& o, nb::handle v) {
-       o.source.key = Take(EncryptionKey::FromEnvironment(TextOf(v)));
-     }},
     {"one_replica", [](DigestOptions& o, nb::handle v) { Set(o.one_replica, v); }},
 };
 
@@ -234,14 +83,6 @@ constexpr Keyword<DiffOptions> kDiff[] = {
     {"b", [](DiffOptions& o, nb::handle v) { Set(o.b.path, v); }},
     {"a_strategy", [](DiffOptions& o, nb::handle v) { Set(o.a.strategy, v); }},
     {"b_strategy", [](DiffOptions& o, nb::handle v) { Set(o.b.strategy, v); }},
-    {"key_file",
-     [](DiffOptions& o, nb::handle v) {
-       o.a.key = o.b.key = Take(EncryptionKey::FromFile(TextOf(v)));
-     }},
-    {"key_env",
-     [](DiffOptions& o, nb::handle v) {
-       o.a.key = o.b.key = Take(EncryptionKey::FromEnvironment(TextOf(v)));
-     }},
     {"values", [](DiffOptions& o, nb::handle v) { Set(o.values, v); }},
     {"one_replica", [](DiffOptions& o, nb::handle v) { Set(o.one_replica, v); }},
 };
@@ -254,11 +95,8 @@ constexpr Keyword<MergeOptions> kMerge[] = {
      [](MergeOptions& o, nb::handle v) {
        o.kind = nb::cast<bool>(v) ? MergeKind::kSegments : MergeKind::kSlices;
      }},
-    {"force", [](MergeOptions& o, nb::handle v) { Set(o.force, v); }},
-    {"partial", [](MergeOptions& o, nb::handle v) { Set(o.partial, v); }},
     {"unmatched",
      [](MergeOptions& o, nb::handle v) { o.copies_unmatched = OneOf<bool>(kOnlyCopy, v); }},
-    {"memory_limit", [](MergeOptions& o, nb::handle v) { Set(o.memory_limit, v); }},
 };
 
 constexpr Keyword<RecodeOptions> kRecode[] = {
@@ -266,23 +104,8 @@ constexpr Keyword<RecodeOptions> kRecode[] = {
     {"target", [](RecodeOptions& o, nb::handle v) { Set(o.target_folder, v); }},
     {"format", [](RecodeOptions& o, nb::handle v) { o.format = OneOf<TargetFormat>(kFormats, v); }},
     {"file_pattern", [](RecodeOptions& o, nb::handle v) { Set(o.files, v); }},
-    {"rename", [](RecodeOptions& o, nb::handle v) { o.renames = RenamesOf(v); }},
     {"unmatched",
      [](RecodeOptions& o, nb::handle v) { o.unmatched = OneOf<UnmatchedPolicy>(kUnmatched, v); }},
-    {"encrypt", [](RecodeOptions& o,
-                   nb::handle v) { o.encryption = OneOf<EncryptionMode>(kEncryptionModes, v); }},
-    {"encrypt_key_file",
-     [](RecodeOptions& o, nb::handle v) {
-       o.encryption_key = Take(EncryptionKey::FromFile(TextOf(v)));
-     }},
-    {"encrypt_key_env",
-     [](RecodeOptions& o, nb::handle v) {
-       o.encryption_key = Take(EncryptionKey::FromEnvironment(TextOf(v)));
-     }},
-    {"crc", [](RecodeOptions& o, nb::handle v) { Set(o.states_crc, v); }},
-    {"no_checksum", [](RecodeOptions& o, nb::handle v) { o.checksum = !nb::cast<bool>(v); }},
-    {"resume", [](RecodeOptions& o, nb::handle v) { o.resume = OneOf<Resume>(kResume, v); }},
-    {"force", [](RecodeOptions& o, nb::handle v) { Set(o.force, v); }},
 };
 
 struct CommitCall : CommitOptions {
@@ -291,7 +114,6 @@ struct CommitCall : CommitOptions {
 
 constexpr Keyword<CommitCall> kCommit[] = {
     {"target", [](CommitCall& o, nb::handle v) { Set(o.target, v); }},
-    kWait<CommitCall>,
 };
 
 constexpr Keyword<InferStrategyOptions> kInferStrategy[] = {
@@ -337,7 +159,6 @@ struct ReportCall : ConvertOptions {
 constexpr Keyword<ReportCall> kReport[] = {
     {"output", [](ReportCall& o, nb::handle v) { Set(o.output, v); }},
     {"param", [](ReportCall& o, nb::handle v) { Set(o.parameters, v); }},
-    {"force", [](ReportCall& o, nb::handle v) { Set(o.force, v); }},
 };
 
 // `words` is called with a message and returns it with the names that options have in Python.
@@ -355,8 +176,7 @@ nb::dict ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& wa
                         const nb::object& words) {
   const FileUse use;
   ConvertCall options;
-  Fill<ConvertCall>(options, keywords,
-                    {kConversion<ConvertCall>, kConvert<ConvertCall>, kConvertCall});
+  Fill<ConvertCall>(options, keywords, kConvertCall, {kConversion<ConvertCall>, kPage});
   std::optional<ReportContent> content;
   const ConvertReport report =
       RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ConvertReport> {
@@ -391,7 +211,7 @@ nb::dict Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
               const nb::object& words) {
   const FileUse use;
   ReportCall options;
-  Fill<ReportCall>(options, keywords, {kConversion<ReportCall>, kReport});
+  Fill<ReportCall>(options, keywords, kReportCall, {kConversion<ReportCall>, kReport});
   const ReportContent content =
       RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ReportContent> {
         options.run = run;
@@ -407,25 +227,18 @@ nb::dict Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
   return ReportOfPage(page.size(), content.layout.plan.warnings);
 }
 
-// The share that the environment, a mapping, says.
-nb::tuple ShareOf(const nb::object& environment) {
-  const WorkerShare share = Take(FindWorkerShare([&](const char* name) {
-    const nb::object value = CallPython(environment.attr("get"), nb::make_tuple(name));
-    return value.is_none() ? std::optional<std::string>() : TextOf(value);
-  }));
-  return nb::make_tuple(share.index, share.count);
-}
-
 // Adds a function (keywords, jobs, watch) that calls `call` with the options that the tables make
-// of the keywords.
-template <typename Options, typename Call, typename... Tables>
-void AddCall(nb::module_& module, const char* name, Call call, const Tables&... tables) {
+// of the keywords, options of the option table that `options_of` takes among them.
+template <typename Options, typename Function, typename... Tables>
+void AddCall(nb::module_& module, const char* name, uint32_t options_of, Function call,
+             const Tables&... tables) {
   module.def(
       name,
-      [call, &tables...](const nb::dict& keywords, int jobs, const nb::object& watch) {
+      [call, options_of, &tables...](const nb::dict& keywords, int jobs, const nb::object& watch) {
         const FileUse use;  // of what is read while the options are filled in, too
         Options options;
-        Fill<Options>(options, keywords, {std::span<const Keyword<Options>>(tables)...});
+        Fill<Options>(options, keywords, options_of,
+                      {std::span<const Keyword<Options>>(tables)...});
         return ReportOf(RunWatched(jobs, watch, [&](const RunOptions& run) {
           const FileUse joined(use);
           options.run = run;
@@ -436,14 +249,14 @@ void AddCall(nb::module_& module, const char* name, Call call, const Tables&... 
 }
 
 // The same for a call that takes no time, and can be neither watched nor stopped.
-template <typename Options, typename Call, typename Table>
-void AddShortCall(nb::module_& module, const char* name, Call call, const Table& table) {
+template <typename Options, typename Function, typename Table>
+void AddShortCall(nb::module_& module, const char* name, Function call, const Table& table) {
   module.def(
       name,
       [call, &table](const nb::dict& keywords) {
         const FileUse use;
         Options options;
-        Fill<Options>(options, keywords, {std::span<const Keyword<Options>>(table)});
+        Fill<Options>(options, keywords, kNoCall, {std::span<const Keyword<Options>>(table)});
         const auto report = [&] {
           const WithoutGil released;
           return Take(call(options));
@@ -451,6 +264,12 @@ void AddShortCall(nb::module_& module, const char* name, Call call, const Table&
         return ReportOf(report);
       },
       "keywords"_a);
+}
+
+nb::object Worded(const nb::object& message, const nb::dict& own) {
+  OwnWords words;
+  for (const auto& [name, word] : own) words.emplace(TextOf(name), TextOf(word));
+  return Text(InWords(TextOf(message), FrontEnd::kPython, words));
 }
 
 std::vector<int64_t> RanksFor(int64_t rank, const nb::bytes& src_strategy,
@@ -476,26 +295,31 @@ std::vector<std::pair<int64_t, std::vector<int64_t>>> RanksForAll(const nb::byte
 }  // namespace
 
 void AddCalls(nb::module_& module) {
+  module.def("in_words", &Worded, "message"_a, "own"_a);
   module.def("convert", &ConvertAndDraw, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
   module.def("report", &Draw, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
-  module.def("find_worker_share", &ShareOf, "environment"_a);
-  AddCall<ConvertOptions>(module, "plan", Plan, kConversion<ConvertOptions>,
-                          kConvert<ConvertOptions>);
+  AddCall<ConvertOptions>(module, "plan", kPlanCall, Plan, kConversion<ConvertOptions>);
   AddCall<CommitCall>(
-      module, "commit",
+      module, "commit", kCommitCall,
       [](CommitCall& options) {
         options.stop = options.run.stop;
         return CommitWorkers(options);
       },
       kCommit);
-  AddCall<InferStrategyOptions>(module, "infer_strategy", InferStrategy, kInferStrategy);
-  AddCall<AgainstOptions>(module, "verify_against", VerifyAgainst, kConversion<AgainstOptions>);
-  AddCall<VerifyOptions>(module, "verify", Verify, kVerify, kKey<VerifyOptions>);
-  AddCall<DigestOptions>(module, "digest", DigestCheckpoint, kDigest, kNameChoice<DigestOptions>);
-  AddCall<DiffOptions>(module, "diff", Diff, kDiff, kNameChoice<DiffOptions>);
-  AddCall<MergeOptions>(module, "merge", Merge, kMerge, kKey<MergeOptions>,
-                        kNameChoice<MergeOptions>);
-  AddCall<RecodeOptions>(module, "recode", Recode, kRecode, kKey<RecodeOptions>);
+  AddCall<InferStrategyOptions>(module, "infer_strategy", kNoCall, InferStrategy, kInferStrategy);
+  AddCall<AgainstOptions>(module, "verify_against", kAgainstCall, VerifyAgainst,
+                          kConversion<AgainstOptions>);
+  AddCall<VerifyOptions>(module, "verify", kVerifyCall, Verify, kVerify);
+  AddCall<DigestOptions>(module, "digest", kDigestCall, DigestCheckpoint, kDigest);
+  AddCall<DiffOptions>(
+      module, "diff", kDiffCall,
+      [](DiffOptions& options) {
+        options.b.key = options.a.key;
+        return Diff(options);
+      },
+      kDiff);
+  AddCall<MergeOptions>(module, "merge", kMergeCall, Merge, kMerge);
+  AddCall<RecodeOptions>(module, "recode", kRecodeCall, Recode, kRecode);
   AddShortCall<MergeStrategiesCall>(
       module, "merge_strategies",
       [](const MergeStrategiesCall& options) {

@@ -142,7 +142,7 @@ constexpr Keyword<StatisticsOptions> kValues[] = {
 
 nb::dict Values(const nb::dict& keywords, int jobs, const nb::object& watch) {
   StatisticsOptions options;
-  Fill<StatisticsOptions>(options, keywords,
+  Fill<StatisticsOptions>(options, keywords, kNoCall,
                           {std::span<const Keyword<StatisticsOptions>>(kValues)});
   return ReportOf(RunWatched(jobs, watch, [&](const RunOptions& run) {
     options.run = run;

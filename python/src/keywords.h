@@ -7,8 +7,10 @@
 #include <nanobind/nanobind.h>
 
 #include <concepts>
+#include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +20,8 @@
 #include "python/src/interpreter.h"
 #include "python/src/module.h"
 #include "reshard/status.h"
+#include "src/frontend/option_parts.h"
+#include "src/options/option_table.h"
 
 namespace reshard::python {
 
@@ -71,9 +75,24 @@ struct Keyword {
   void (*set)(Options&, nanobind::handle);
 };
 
-// Sets in `options` what `keywords`, a dict without None, has. Errors name the keyword.
+// The value that a keyword has; nothing for what is as if it were not given.
+std::optional<OptionValue> ReadKeyword(const Option& option, nanobind::handle value);
+
+// What a JSON file of new names has: its path, or a dict of what stands in it.
+Renames RenamesOf(nanobind::handle value);
+
+// The option of the table that is this keyword of the call, or null.
+inline const Option* OptionOf(std::string_view keyword, uint32_t call) {
+  for (const Option& option : AllOptions()) {
+    if (option.word == keyword && (option.calls & call) != 0) return &option;
+  }
+  return nullptr;
+}
+
+// Sets in `options` what `keywords`, a dict without None, has: options of the table that `call`
+// takes, and what the tables here add. Errors name the keyword.
 template <typename Options>
-void Fill(Options& options, const nanobind::dict& keywords,
+void Fill(Options& options, const nanobind::dict& keywords, uint32_t call,
           std::initializer_list<std::span<const Keyword<Options>>> tables) {
   for (const auto& [key, value] : keywords) {
     const std::string name = nanobind::cast<nanobind::str>(key).c_str();
@@ -83,9 +102,16 @@ void Fill(Options& options, const nanobind::dict& keywords,
         if (row.name == name) found = &row;
       }
     }
-    if (found == nullptr) throw nanobind::type_error(("no keyword " + name).c_str());
+    const Option* const option = found == nullptr ? OptionOf(name, call) : nullptr;
+    if (found == nullptr && option == nullptr) {
+      throw nanobind::type_error(("no keyword " + name).c_str());
+    }
     try {
-      found->set(options, value);
+      if (found != nullptr) {
+        found->set(options, value);
+      } else if constexpr (requires { PartsOf(options); }) {
+        if (const auto read = ReadKeyword(*option, value)) option->set(PartsOf(options), *read);
+      }
     } catch (const StatusError& error) {
       throw StatusError(error.status().WithMessage(name + ": " + error.status().message()));
     }

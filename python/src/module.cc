@@ -22,7 +22,8 @@ void RaiseStatusError(const std::exception_ptr& thrown, void* type) {
   } catch (const StatusError& error) {
     const nb::object code = Text(StatusCodeName(error.status().code()));
     const nb::tuple arguments =
-        nb::make_tuple(code, Text(error.status().message()), error.status().system_error());
+        nb::make_tuple(code, Text(error.status().message()), error.status().system_error(),
+                       Text(error.status().option()));
     PyErr_SetObject(static_cast<PyObject*>(type), arguments.ptr());
   }
 }

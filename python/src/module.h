@@ -19,7 +19,7 @@
 
 namespace reshard::python {
 
-// A Status on its way to Python, where it is _reshard.StatusError(code, message, errno).
+// A Status on its way to Python, where it is _reshard.StatusError(code, message, errno, option).
 class StatusError : public std::exception {
  public:
   explicit StatusError(Status status) : status_(std::move(status)) {}

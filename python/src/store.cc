@@ -125,7 +125,7 @@ class Store {
  public:
   static Store OpenSource(const nb::dict& keywords) {
     OpenOptions options;
-    Fill<OpenOptions>(options, keywords, {std::span<const Keyword<OpenOptions>>(kOpen)});
+    Fill<OpenOptions>(options, keywords, kNoCall, {std::span<const Keyword<OpenOptions>>(kOpen)});
     const WithoutGil released;
     return Store(Take(ShardedCheckpoint::Open(options, options.io)));
   }

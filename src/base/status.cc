@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/base/memory_watch.h"
+#include "src/base/named_options.h"
 #include "src/base/out_of_memory.h"
 
 namespace reshard {
@@ -118,26 +119,13 @@ std::string_view v0_1::WarningCodeName(WarningCode code) {
   return "unknown";
 }
 
-std::vector<NamedOption> v0_1::NamedOptions(std::string_view message) {
-  constexpr std::string_view kNameCharacters =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.:";
-  std::vector<NamedOption> options;
-  for (size_t begin = message.find('`'); begin != std::string_view::npos;) {
-    const size_t end = message.find('`', begin + 1);
-    if (end == std::string_view::npos) break;
-    const std::string_view text = message.substr(begin + 1, end - begin - 1);
-    const size_t equals = text.find('=');
-    const std::string_view name = text.substr(0, equals);
-    if (name.empty() || name.find_first_not_of(kNameCharacters) != std::string_view::npos) {
-      begin = end;  // which may begin a name
-      continue;
-    }
-    options.push_back(
-        {name, equals == std::string_view::npos ? std::string_view() : text.substr(equals + 1),
-         begin, end + 1 - begin});
-    begin = message.find('`', end + 1);
+v0_1::Status::Status(StatusCode code, std::string message, int system_error)
+    : code_(code), system_error_(system_error), message_(std::move(message)) {
+  for (const NamedOption& named : NamedOptions(message_)) {
+    if (named.name.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string_view::npos) continue;
+    option_ = named.name;
+    return;
   }
-  return options;
 }
 
 int v0_1::ExitCode(StatusCode code) {

@@ -168,7 +168,7 @@ def test_shares_publish_once(samples, strategies, tmp_path):
 
 @pytest.mark.parametrize("wait", [float("nan"), float("inf"), -1, 1e12, "5"])
 def test_a_wait_is_a_number_of_seconds(samples, strategies, tmp_path, wait):
-    with pytest.raises(reshard.InvalidArgumentError, match="wait: expected seconds"):
+    with pytest.raises(reshard.InvalidArgumentError, match="wait: has to be seconds"):
         reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies, shard=(0, 2), wait=wait)
     assert not (tmp_path / "out").exists()
 
@@ -270,14 +270,20 @@ def test_a_wrong_value_is_a_value_error_that_names_the_keyword(samples, strategi
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("text", ["200M", "1.5g", "2KB", "3KiB", "7", "9B", "1TiB", "5GB"])
-@pytest.mark.parametrize("decimal", [False, True])
-def test_sizes_are_the_programs(text, decimal):
-    units = {"M": 2**20, "g": 2**30, "KB": 1000 if decimal else 1024, "KiB": 1024, "": 1, "B": 1}
-    units |= {"TiB": 2**40, "GB": 10**9 if decimal else 2**30}
-    number = text.rstrip("MgKBiTG")
-    expected = int(float(number) * units[text[len(number) :]])
-    assert reshard._calls._size("x", text, decimal) == expected
+def test_an_error_says_which_keyword_it_is_about(samples, strategies, tmp_path):
+    with pytest.raises(reshard.InvalidArgumentError) as raised:
+        reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies, crc=True, no_checksum=True)
+    assert raised.value.option == "crc"
+    assert pickle.loads(pickle.dumps(raised.value)).option == "crc"
+    with pytest.raises(reshard.NotFoundError) as raised:
+        reshard.convert(tmp_path / "nowhere", tmp_path / "out", **strategies)
+    assert raised.value.option is None
+
+
+@pytest.mark.parametrize("size, expected", [("200M", 200 * 2**20), ("0.5GB", 2**29), (2**28, 2**28)])
+def test_a_size_is_a_number_or_as_the_program_takes_it(samples, strategies, tmp_path, size, expected):
+    plan = reshard.plan(samples / "ckpt_8", tmp_path / "out", **strategies, memory_limit=size)
+    assert plan.memory_limit == expected
 
 
 def test_every_option_of_the_program_is_a_keyword():

@@ -74,13 +74,13 @@ def test_each_code_of_the_library_has_a_class():
 @pytest.mark.parametrize("code", codes_of_the_library())
 def test_a_code_is_raised_as_its_class_with_the_words_of_the_call(code):
     def refuse():
-        raise _reshard.StatusError(code, "pass `source.strategy` or `force`", 0)
+        raise _reshard.StatusError(code, "pass `source.strategy` or `force`", 0, "source.strategy")
 
     with pytest.raises(reshard.Error) as found:
         reshard._errors.call({"source.strategy": "strategy"}, refuse)
     for error in (found.value, pickle.loads(pickle.dumps(found.value))):
         assert type(error) is reshard._errors._BY_CODE[code] and error.code == code
-        assert str(error) == "pass strategy or force"
+        assert str(error) == "pass strategy or force" and error.option == "strategy"
         assert type(error).__module__ == "reshard" and hasattr(reshard, type(error).__name__)
 
 

@@ -377,7 +377,7 @@ def test_errors_are_of_the_classes_that_people_catch(samples, tmp_path):
 def test_options_are_named_as_keywords():
     words = {"source.strategy": "src_strategy"}
     text = "pass `source.strategy` or `force`, or `checks.replicas=none`"
-    expected = "pass src_strategy or force, or replicas=none"
+    expected = "pass src_strategy or force, or check_replicas=none"
     assert reshard._errors.in_words(text, words) == expected
 
 

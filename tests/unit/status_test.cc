@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "reshard/version.h"
+#include "src/base/named_options.h"
 
 namespace reshard {
 namespace {
@@ -51,6 +52,13 @@ TEST(ResultDeathTest, AnOkStatusMakesNoResult) {
 TEST(Version, PublicTypesAreInTheNamespaceOfTheVersion) {
   const std::string name = fmt::format("v{}_{}", kVersionMajor, kVersionMinor);
   EXPECT_NE(std::string_view(typeid(Status).name()).find(name), std::string_view::npos);
+}
+
+TEST(Status, IsAboutTheFirstOptionThatItNames) {
+  EXPECT_EQ(InvalidArgumentError("`Verify` tells; pass `unmatched=copy` or `force`").option(),
+            "unmatched");
+  EXPECT_EQ(NotFoundError("a.ckpt: no such file; raise `ulimit -n`").option(), "");
+  EXPECT_EQ(Status().option(), "");
 }
 
 TEST(NamedOptions, AreBetweenBackticks) {

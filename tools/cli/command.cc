@@ -140,11 +140,15 @@ CLI::Validator WholeNumber(size_t most_digits) {
   return {check, ""};
 }
 
-void AddJobsOption(CLI::App& app, int& jobs, const std::string& description) {
+CLI::Option* AddJobsOption(CLI::App& app, int& jobs) {
   constexpr size_t kMostDigits = 9;  // of an int
   constexpr unsigned kMostByDefault = 4;
   jobs = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMostByDefault));
-  app.add_option("--jobs", jobs, description)->type_name("J")->transform(WholeNumber(kMostDigits));
+  return app
+      .add_option("--jobs", jobs,
+                  "Threads; 0 is one per core (default: one per core, but at most 4)")
+      ->type_name("J")
+      ->transform(WholeNumber(kMostDigits));
 }
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name,

@@ -78,7 +78,7 @@ CLI::Option* AddPositional(CLI::App& app, const std::string& name, T& variable,
 CLI::Validator WholeNumber(size_t most_digits = 18);
 
 // Adds the option --jobs; without it `jobs` is as many as there are cores, but 4 at most.
-void AddJobsOption(CLI::App& app, int& jobs, const std::string& description);
+CLI::Option* AddJobsOption(CLI::App& app, int& jobs);
 
 // What --help prints: descriptions in lines of 80 columns, and no lists of what excludes what. Its
 // layout is the same whatever CLI11's own is, which changes from one version to the next.

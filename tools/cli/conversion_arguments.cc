@@ -15,18 +15,13 @@
 #include <vector>
 
 #include "reshard/strategy.h"
+#include "src/frontend/option_parts.h"
 #include "tools/cli/command.h"
 #include "tools/cli/command_table.h"
-#include "tools/cli/shared_options.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {
-
-const std::map<std::string, TargetFormat> kFormats = {{"ckpt", TargetFormat::kCkpt},
-                                                      {"safetensors", TargetFormat::kSafetensors},
-                                                      {"unified", TargetFormat::kUnified},
-                                                      {"huggingface", TargetFormat::kHuggingFace}};
 
 // Turns the words for true and false into those that the parser knows. MindFormers itself takes
 // every text for true.
@@ -44,34 +39,6 @@ CLI::Validator Truth() {
 
 // "None" and nothing stand for no strategy.
 std::string StrategyPath(const std::string& text) { return text == "None" ? "" : text; }
-
-struct ParsedIo {
-  IoChoice io;
-  std::string error;
-};
-
-ParsedIo ParseIo(std::string_view text) {
-  ParsedIo parsed;
-  if (text == "auto") return parsed;
-  while (parsed.error.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
-    const std::string_view how = text.substr(0, comma);
-    SourceIo& source = parsed.io.source;
-    TargetIo& target = parsed.io.target;
-    if ((how == "map" || how == "pread") && source == SourceIo::kAuto) {
-      source = how == "map" ? SourceIo::kMap : SourceIo::kPread;
-    } else if ((how == "direct" || how == "buffered") && target == TargetIo::kAuto) {
-      target = how == "direct" ? TargetIo::kDirect : TargetIo::kBuffered;
-    } else {
-      parsed.error = fmt::format(
-          "has to be auto, or map or pread, direct or buffered, or one of each; found {}",
-          PrintableName(how));
-    }
-    if (comma == text.size()) break;
-    text.remove_prefix(comma + 1);
-  }
-  return parsed;
-}
 
 }  // namespace
 
@@ -183,30 +150,7 @@ std::optional<Warning> MindFormersSpelling::RanksLeftOut() const {
           first, *processes_, *world_size_, first, first + share - 1)};
 }
 
-std::vector<CLI::Option*> AddFormatOptions(CLI::App& app, TargetSpec& target) {
-  const auto set = [&target](const std::string& format) { target.format = kFormats.at(format); };
-  return {
-      app.add_option_function<std::string>("--format", set,
-                                           "Format of the target files (default: the source's)")
-          ->type_name("ckpt|safetensors|unified|huggingface")
-          ->check(CLI::IsMember({"ckpt", "safetensors", "unified", "huggingface"}).description("")),
-      app.add_option("--part-size", target.part_size,
-                     "Size of a file of --format unified (default 3G)")
-          ->type_name("SIZE")
-          ->transform(ByteSize(SizeUnits::kBytesDecimal))
-          ->default_str(""),
-      app.add_option("--shard-size", target.shard_size,
-                     "Size of a file of --format huggingface (default 5GB; 1GB is 1000^3 bytes, 1G "
-                     "is 1024^3)")
-          ->type_name("SIZE")
-          ->transform(ByteSize(SizeUnits::kBytesDecimal))
-          ->default_str(""),
-      app.add_option("--names", target.names,
-                     "Names of the target files (default rank_{rank}/{prefix}{rank}.{ext})")
-          ->type_name("PATTERN")};
-}
-
-void ConversionArguments::AddTo(CLI::App& app) {
+void ConversionArguments::AddTo(CLI::App& app, Call call) {
   AddPositional(app, "SRC", options_.source.path,
                 "Folder with rank_N/*.ckpt or *.safetensors, a pattern such as node{rank}/a.ckpt, "
                 "or full tensors: a file, a unified or Hugging Face folder")
@@ -215,80 +159,21 @@ void ConversionArguments::AddTo(CLI::App& app) {
                 "Target folder, made if it is missing; it gets files rank_N/PREFIXN.ckpt")
       ->required(false);
   app.parse_complete_callback([this] { Complete(); });
-  const auto begin_group = [&app](const char* name) { app.option_defaults()->group(name); };
-  AddStrategyOptions(app, options_.source.strategy, options_.target.strategy);
-  AddRankOption(app, options_.selection.ranks, "Write only these target ranks, such as 3 or 0-7,9");
-  app.add_flag("--force", options_.force, "Replace existing outputs");
-  app.add_flag("--resume", resume_,
-               "Keep what an interrupted run of the same command finished; =verify checks its "
-               "digests first")
-      ->type_name("[=verify]")
-      ->check(CLI::IsMember({"true", "verify"}).description(""));
-  begin_group("Source");
-  AddSourceFilesOption(app, options_.source.files);
-  AddSuffixOption(app, options_.source.suffix);
-  name_map_.AddTo(app);
-  AddGroupInfoOption(app, options_.source.group_info);
-  AddKeyOptions(app, options_.source.key);
-  begin_group("Target");
-  app.add_option("--prefix", options_.target.prefix,
-                 "Begin the names of target files with P (default checkpoint_)")
-      ->type_name("P");
-  AddFormatOptions(app, options_.target);
-  FindOption(app, "--format")->group("Options");
-  app.add_flag("--prune", options_.prune, "Remove files that only the replaced manifest lists");
-  AddEncryptOptions(app, options_.target.encryption, options_.target.encryption_key);
-  app.add_flag("--crc", options_.target.states_crc,
-               "Add a CRC-32, for load_checkpoint(crc_check=True)");
-  begin_group("Parameters");
-  choice_.AddTo(app);
-  app.add_option("--dtype-overflow", dtype_overflow_,
-                 "What to do if --dtype makes finite values infinite or NaN (default warn)")
-      ->type_name("warn|error")
-      ->check(CLI::IsMember({"warn", "error"}).description(""));
-  AddUnmatchedOption(app, options_.selection.unmatched);
-  begin_group("Checks");
-  app.add_flag("--check-replicas", check_replicas_,
-               "Compare the source's replicas before writing: all bytes, a sample (default) or "
-               "none; exit 3 if they differ")
-      ->type_name("[=none|sample|all]")
-      ->check(CLI::IsMember({"true", "none", "sample", "all"}).description(""));
-  app.add_option("--reference", options_.checks.reference,
-                 "Refuse other dtypes or full shapes than those of FILE, a full checkpoint of the "
-                 "same model")
-      ->type_name("FILE");
-  app.add_option("--expect-parameters", expected_parameters_,
-                 "Refuse a source of more or fewer parameters, as in 6.74B; counted to the digits "
-                 "that are given")
-      ->type_name("N")
-      ->check(CLI::Validator(
-          [](std::string& text) { return ParseParameterCount(text).status().message(); }, ""));
-  AddPartialOption(app, options_.checks.partial);
-  app.add_flag("--no-checksum", no_checksum_,
-               "Neither check nor write checksums; verify then compares sizes only");
-  begin_group("Run");
-  AddJobsOption(app, options_.run.jobs,
-                "Threads; 0 is one per core (default: one per core, but at most 4)");
-  AddMemoryLimitOption(app, options_.memory_limit);
-  app.add_option(
-         "--io", io_,
-         "map or pread for sources, direct or buffered for targets, or one of each (default auto)")
-      ->type_name("auto|map|pread|direct|buffered[,HOW]")
-      ->check(CLI::Validator([](std::string& text) { return ParseIo(text).error; }, ""));
-  begin_group("Options");
+  table_.AddTo(app, call);
+  AddJobsOption(app, options_.run.jobs)->group("Run");
 }
 
 void ConversionArguments::Complete() {
-  const bool by_option = !options_.source.files.empty() || !mindformers_.source().empty();
+  const bool has_files = table_.Has("source.files");
+  const bool by_option = has_files || !mindformers_.source().empty();
   if (by_option && options_.target.folder.empty())
     options_.target.folder.swap(options_.source.path);
   const auto twice = [](bool both, const char* what, const char* other) {
     if (both) throw CLI::ExcludesError(what, other);
   };
-  twice(!options_.source.files.empty() && !options_.source.path.empty(), "SRC", "--source");
+  twice(has_files && !options_.source.path.empty(), "SRC", "--source");
   twice(!mindformers_.source().empty() && !options_.source.path.empty(), "SRC", "--src_checkpoint");
-  twice(!mindformers_.source().empty() && !options_.source.files.empty(), "--source",
-        "--src_checkpoint");
+  twice(!mindformers_.source().empty() && has_files, "--source", "--src_checkpoint");
   twice(!mindformers_.target().empty() && !options_.target.folder.empty(), "DST",
         "--dst_checkpoint_dir");
   if (!by_option && options_.source.path.empty()) throw CLI::RequiredError("SRC");
@@ -296,31 +181,12 @@ void ConversionArguments::Complete() {
     throw CLI::RequiredError("DST");
 }
 
-ConvertOptions ConversionArguments::WithoutChoice() const {
+Result<ConvertOptions> ConversionArguments::Options() const {
   ConvertOptions options = options_;
   if (!mindformers_.source().empty()) options.source.path = mindformers_.source();
   if (!mindformers_.target().empty()) options.target.folder = mindformers_.target();
+  if (Status status = table_.ApplyTo(PartsOf(options)); !status.ok()) return status;
   mindformers_.ApplyTo(options);
-  options.io = ParseIo(io_).io;
-  if (!expected_parameters_.empty()) {
-    options.checks.parameters = *ParseParameterCount(expected_parameters_);
-  }
-  options.checks.checksum = !no_checksum_;
-  options.checks.refuse_overflow = dtype_overflow_ == "error";
-  if (check_replicas_ == "none") options.checks.replicas = CheckReplicas::kNone;
-  if (check_replicas_ == "true" || check_replicas_ == "all") {
-    options.checks.replicas = CheckReplicas::kAll;
-  }
-  options.resume = resume_ == "true"     ? Resume::kTrust
-                   : resume_ == "verify" ? Resume::kVerify
-                                         : Resume::kNo;
-  return options;
-}
-
-Result<ConvertOptions> ConversionArguments::Options() const {
-  ConvertOptions options = WithoutChoice();
-  if (Status status = choice_.Fill(options.selection); !status.ok()) return status;
-  if (Status status = name_map_.Fill(options.source); !status.ok()) return status;
   return options;
 }
 

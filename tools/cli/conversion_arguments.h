@@ -12,7 +12,7 @@
 #include "reshard/convert.h"
 #include "reshard/parameters.h"
 #include "reshard/status.h"
-#include "tools/cli/shared_options.h"
+#include "tools/cli/table_options.h"
 
 namespace reshard {
 
@@ -53,20 +53,16 @@ class MindFormersSpelling {
   bool by_rank_ = false;
 };
 
-// Adds --format, --part-size, --shard-size and --names; parsing sets them in `target`. Returns the
-// options added.
-std::vector<CLI::Option*> AddFormatOptions(CLI::App& app, TargetSpec& target);
-
 // What `convert` and `plan` are told on the command line. A plain value that the parser writes
 // into.
 class ConversionArguments {
  public:
-  // `app` keeps pointers into this object.
-  void AddTo(CLI::App& app);
+  // Adds SRC, DST and the options of `call`. `app` keeps pointers into this object.
+  void AddTo(CLI::App& app, Call call);
   // Adds MindFormers' spellings, too.
   void AddMindFormersTo(CLI::App& app) { mindformers_.AddTo(app); }
 
-  // After parsing. Errors: those of ChoiceOptions::Fill.
+  // After parsing. Errors: those of TableOptions::ApplyTo.
   Result<ConvertOptions> Options() const;
   // The target folder, however it was given.
   const std::string& target() const {
@@ -78,19 +74,10 @@ class ConversionArguments {
  private:
   // Tells which positional is which. Throws the parser's errors.
   void Complete();
-  // The options but for those of ChoiceOptions.
-  ConvertOptions WithoutChoice() const;
 
-  ConvertOptions options_;
-  ChoiceOptions choice_;
+  ConvertOptions options_;  // but for those of the table
+  TableOptions table_;
   MindFormersSpelling mindformers_;
-  std::string resume_;  // "true" for --resume alone, "verify", or nothing
-  NameMapOption name_map_;
-  std::string io_ = "auto";
-  std::string expected_parameters_;
-  bool no_checksum_ = false;
-  std::string dtype_overflow_;
-  std::string check_replicas_;  // "true" for --check-replicas alone, a word, or nothing
 };
 
 // Parameters as rows of text, two blanks before each.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,11 +11,11 @@
 #include <vector>
 
 #include "reshard/convert.h"
+#include "src/frontend/option_parts.h"
+#include "tools/cli/command_table.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/option_words.h"
 #include "tools/cli/rank_findings.h"
-#include "tools/cli/shard_option.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/page/charts.h"
@@ -83,16 +82,8 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
                "reshard convert 'run/node{rank}/net-1_100.ckpt' full --src-strategy s8.ckpt",
                kOfSourceFiles}) {
   AddJsonLinesOption();
-  arguments_.AddTo(app());
-  CLI::Option* const shard =
-      app()
-          .add_option(
-              "--shard", shard_,
-              "Do share I of N, counted from 0; auto takes both from mpirun, Slurm, Kubernetes, "
-              "torchrun or msrun")
-          ->type_name("I/N|auto")
-          ->group("Run");
-  AddWaitOption(app(), waiting_)->needs(shard)->group("Run");
+  arguments_.AddTo(app(), kConvertCall);
+  FindOption(app(), "--wait")->needs(FindOption(app(), "--shard"));
   app()
       .add_option("--report", page_, "Also draw the run as one HTML file (reshard report)")
       ->type_name("FILE")
@@ -120,15 +111,7 @@ int ConvertCommand::ConvertOne() {
   Result<ConvertOptions> given = arguments_.Options();
   if (!given.ok()) return Fail(given.status());
   ConvertOptions& options = *given;
-  if (shard_) {
-    const Result<WorkerShare> shard = ParseShard(*shard_, [](const char* name) {
-      const char* value = std::getenv(name);
-      return value == nullptr ? std::optional<std::string>() : value;
-    });
-    if (!shard.ok()) return Fail(shard.status());
-    options.shard = *shard;
-    options.waiting = waiting_;
-  }
+  options.waiting.report = ReportWaiting;
   const MindFormersSpelling& mindformers = arguments_.mindformers();
   const Status world_size = mindformers.CheckWorldSize(options.target.strategy);
   if (!world_size.ok()) return Fail(world_size);
@@ -155,7 +138,7 @@ int ConvertCommand::ConvertOne() {
     const Status drawn =
         WriteReport(page_,
                     ReportPage(
-                        *content, [](auto message) { return InOptionWords(message); }, run),
+                        *content, [](auto message) { return AsTyped(message); }, run),
                     options.force);
     if (!drawn.ok()) {
       return Fail(drawn.WithMessage(fmt::format(
@@ -217,7 +200,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
                          {"outstanding", report.shard->outstanding}};
   }
   document["warnings"] = WarningsAsJson(report.warnings);
-  document["notes"] = InOptionWords(report.notes);
+  document["notes"] = AsTyped(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
 
@@ -292,13 +275,15 @@ CommitCommand::CommitCommand(CLI::App& parent)
               {"reshard commit ckpt_4"}) {
   AddPositional(app(), "DST", target_, "Target folder that the shards were written for");
   AddJsonLinesOption();
-  AddWaitOption(app(), waiting_);
+  table_.AddTo(app(), kCommitCall, "Options");
 }
 
 int CommitCommand::Run() {
   const StopOnSignal stop;
-  const Result<CommitReport> report =
-      CommitWorkers({.target = target_, .stop = stop.token(), .waiting = waiting_});
+  CommitOptions options{.target = target_, .stop = stop.token(), .waiting = {}};
+  if (const Status given = table_.ApplyTo(PartsOf(options)); !given.ok()) return Fail(given);
+  options.waiting.report = ReportWaiting;
+  const Result<CommitReport> report = CommitWorkers(options);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
   if (json()) {

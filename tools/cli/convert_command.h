@@ -28,8 +28,6 @@ class ConvertCommand : public Command {
 
   ConversionArguments arguments_;
   std::string page_;  // where the run is drawn; empty: nowhere
-  std::optional<std::string> shard_;
-  LockWaiting waiting_;
 };
 
 class CommitCommand : public Command {
@@ -39,7 +37,7 @@ class CommitCommand : public Command {
 
  private:
   std::string target_;
-  LockWaiting waiting_;
+  TableOptions table_;
 };
 
 }  // namespace reshard

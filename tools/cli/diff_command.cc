@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/frontend/option_parts.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/option_words.h"
 #include "tools/cli/rank_findings.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
@@ -168,21 +168,18 @@ DigestCommand::DigestCommand(CLI::App& parent)
       .add_option("--strategy", options_.source.strategy,
                   "Strategy file, or folder of stage files. Without it PATH holds full tensors")
       ->type_name("S");
-  AddSuffixOption(app(), options_.source.suffix);
-  AddKeyOptions(app(), options_.source.key);
-  filter_.AddTo(app());
+  table_.AddTo(app(), kDigestCall);
   app().add_flag("--long", long_, "List every parameter on a terminal too");
   app().add_flag(
       "--one-replica", options_.one_replica,
       "Read only one replica of each shard: faster, but a rank that differs goes unnoticed");
   AddJsonLinesOption();
-  AddJobsOption(app(), options_.run.jobs,
-                "Threads that read; 0 is one per core (default: one per core, at most 4)");
+  AddJobsOption(app(), options_.run.jobs);
 }
 
 int DigestCommand::Run() {
-  SpellSourceStrategy("--strategy");
-  filter_.Fill(options_);
+  SetOwnWords({{"source.strategy", "--strategy"}});
+  if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   const auto print = [this](const DigestReport& report, double seconds) {
     if (json()) {
       PrintReport(report, seconds);
@@ -253,8 +250,7 @@ DiffCommand::DiffCommand(CLI::App& parent)
   };
   add_side(options_.a, "a", "A");
   add_side(options_.b, "b", "B");
-  AddKeyOptions(app(), options_.a.key);
-  filter_.AddTo(app());
+  table_.AddTo(app(), kDiffCall);
   app().add_flag("--values", options_.values,
                  "Of floats that differ, list how many elements do, by how much at most, and how "
                  "many are NaN on one side or NaN with other bits");
@@ -263,14 +259,13 @@ DiffCommand::DiffCommand(CLI::App& parent)
                  "rank that differs from its replica goes unnoticed");
   app().add_flag("--long", long_, "List every parameter on a terminal too");
   AddJsonLinesOption();
-  AddJobsOption(app(), options_.run.jobs,
-                "Threads that read; 0 is one per core (default: one per core, at most 4)");
+  AddJobsOption(app(), options_.run.jobs);
 }
 
 int DiffCommand::Run() {
-  SpellSourceStrategy("--a-strategy or --b-strategy");
+  SetOwnWords({{"source.strategy", "--a-strategy or --b-strategy"}});
+  if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   options_.b.key = options_.a.key;
-  filter_.Fill(options_);
   const auto print = [this](const DiffReport& report, double seconds) {
     if (json()) {
       PrintReport(report, seconds);

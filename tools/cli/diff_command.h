@@ -4,7 +4,7 @@
 
 #include "reshard/compare.h"
 #include "tools/cli/command.h"
-#include "tools/cli/shared_options.h"
+#include "tools/cli/table_options.h"
 
 namespace reshard {
 
@@ -17,7 +17,7 @@ class DigestCommand : public Command {
   void PrintReport(const DigestReport& report, double seconds) const;
 
   DigestOptions options_;
-  NameFilter filter_;
+  TableOptions table_;
   bool long_ = false;
 };
 
@@ -32,7 +32,7 @@ class DiffCommand : public Command {
   void PrintText(const DiffReport& report) const;
 
   DiffOptions options_;
-  NameFilter filter_;
+  TableOptions table_;
   bool long_ = false;
 };
 

@@ -14,7 +14,6 @@
 #include "reshard/parameters.h"
 #include "reshard/tensor.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/option_words.h"
 #include "tools/cli/shard_report.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
@@ -371,8 +370,7 @@ InspectCommand::InspectCommand(CLI::App& parent)
   app().add_flag("--long", long_,
                  "List every parameter; of a folder, every parameter of every file");
   filter_.AddTo(app(), "--include,--filter");
-  AddSuffixOption(app(), suffix_);
-  AddKeyOptions(app(), key_);
+  table_.AddTo(app(), kInspectCall);
   app()
       .add_option("--strategy", strategy_,
                   "Strategy of the checkpoint at PATH, a file or a folder of stage files: list the "
@@ -385,9 +383,7 @@ InspectCommand::InspectCommand(CLI::App& parent)
   app().add_flag("--values", values_,
                  "Read the content and list each parameter's minimum, maximum and mean, its NaNs "
                  "and infinities");
-  AddJobsOption(
-      app(), jobs_,
-      "Threads that read for --values; 0 is one per core (default: one per core, at most 4)");
+  AddJobsOption(app(), jobs_)->description("Threads that read for --values; 0 is one per core");
 }
 
 Status InspectCommand::CheckOptions() const {
@@ -404,7 +400,11 @@ Status InspectCommand::CheckOptions() const {
 }
 
 int InspectCommand::Run() {
-  SpellSourceStrategy("--strategy");
+  SetOwnWords({{"source.strategy", "--strategy"}});
+  SourceSpec source;
+  const Status given = table_.ApplyTo({.source = &source, .key = &key_});
+  if (!given.ok()) return Fail(given);
+  suffix_ = source.suffix;
   if (const Status status = CheckOptions(); !status.ok()) return Fail(status);
   // The document begins as JsonDocument() without its closing brace. Of lines, each checkpoint has
   // its own.
@@ -647,7 +647,7 @@ void InspectCommand::Report(const std::string& path, const Status& status) {
   cancelled_ |= status.code() == StatusCode::kCancelled;
   errors_.push_back({{"path", path},
                      {"code", StatusCodeName(status.code())},
-                     {"message", InOptionWords(status.message())}});
+                     {"message", AsTyped(status.message())}});
 }
 
 }  // namespace reshard

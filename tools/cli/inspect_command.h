@@ -20,6 +20,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/module_tree.h"
 #include "tools/cli/shared_options.h"
+#include "tools/cli/table_options.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
@@ -105,6 +106,7 @@ class InspectCommand : public Command {
 
   std::vector<std::string> paths_;
   NameFilter filter_;
+  TableOptions table_;
   std::string suffix_;
   std::shared_ptr<const EncryptionKey> key_;
   std::string strategy_;

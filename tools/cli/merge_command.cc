@@ -5,9 +5,8 @@
 #include <iterator>
 #include <limits>
 
+#include "src/frontend/option_parts.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/option_words.h"
-#include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/page/text_format.h"
 
@@ -31,27 +30,21 @@ MergeCommand::MergeCommand(CLI::App& parent)
   app().add_flag("--segments", segments_,
                  "Merge segments: each of FILES (a checkpoint, or a folder of some) holds whole "
                  "parameters; what several hold has to be equal");
-  app().add_flag("--force", options_.force, "Replace OUT when it exists");
-  AddPartialOption(app(), options_.partial);
   app()
       .add_option_function<std::string>(
           "--unmatched", [this](const std::string& /*copy*/) { options_.copies_unmatched = true; },
           "Merge although names tell that the strategy is another checkpoint's (copy)")
       ->type_name("copy")
       ->check(CLI::IsMember({"copy"}).description(""));
-  filter_.AddTo(app());
-  AddKeyOptions(app(), options_.key);
-  AddMemoryLimitOption(app(), options_.memory_limit);
+  table_.AddTo(app(), kMergeCall);
   AddJsonLinesOption();
-  AddJobsOption(
-      app(), options_.run.jobs,
-      "Threads that read and write; 0 is one per core (default: one per core, at most 4)");
+  AddJobsOption(app(), options_.run.jobs)->group("Run");
 }
 
 int MergeCommand::Run() {
   options_.sources.assign(files_and_output_.begin(), std::prev(files_and_output_.end()));
   options_.output = files_and_output_.back();
-  filter_.Fill(options_);
+  if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   options_.kind = segments_ ? MergeKind::kSegments : MergeKind::kSlices;
   const auto print = [this](const MergeReport& report, double seconds) {
     if (json()) PrintReport(report, seconds);
@@ -83,7 +76,7 @@ void MergeCommand::PrintReport(const MergeReport& report, double seconds) const 
   document["bytes_written"] = report.bytes_written;
   document["seconds"] = seconds;
   document["warnings"] = WarningsAsJson(report.warnings);
-  document["notes"] = InOptionWords(report.notes);
+  document["notes"] = AsTyped(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
 

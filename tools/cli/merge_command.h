@@ -7,7 +7,7 @@
 
 #include "reshard/merge.h"
 #include "tools/cli/command.h"
-#include "tools/cli/shared_options.h"
+#include "tools/cli/table_options.h"
 
 namespace reshard {
 
@@ -20,7 +20,7 @@ class MergeCommand : public Command {
   void PrintReport(const MergeReport& report, double seconds) const;
 
   MergeOptions options_;
-  NameFilter filter_;
+  TableOptions table_;
   std::vector<std::string> files_and_output_;
   bool segments_ = false;
 };

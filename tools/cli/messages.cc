@@ -21,7 +21,6 @@
 #include <utility>
 #include <vector>
 
-#include "tools/cli/option_words.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
@@ -49,6 +48,7 @@ struct Extras {
   bool log_waits_for_end = false;
   std::FILE* log = nullptr;  // open until the process ends
   bool log_failed = false;
+  OwnWords own_words;
 };
 
 Extras& AskedFor() {
@@ -172,7 +172,7 @@ void PrintStatus(const Progress& progress, double seconds, std::optional<double>
 }
 
 nlohmann::ordered_json AsJson(const Warning& warning) {
-  return {{"code", WarningCodeName(warning.code)}, {"message", warning.message}};
+  return {{"code", WarningCodeName(warning.code)}, {"message", AsTyped(warning.message)}};
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ std::string ToJsonText(const nlohmann::ordered_json& value) {
 
 nlohmann::ordered_json WarningsAsJson(const std::vector<Warning>& warnings) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Warning& warning : InOptionWords(warnings)) list.push_back(AsJson(warning));
+  for (const Warning& warning : warnings) list.push_back(AsJson(warning));
   return list;
 }
 
@@ -264,13 +264,26 @@ void PrintWords(std::string_view text) {
   Log(line);
 }
 
+void SetOwnWords(OwnWords words) { AskedFor().own_words = std::move(words); }
+
+std::string AsTyped(std::string_view message) {
+  return InWords(message, FrontEnd::kCommandLine, AskedFor().own_words);
+}
+
+std::vector<std::string> AsTyped(const std::vector<std::string>& messages) {
+  std::vector<std::string> typed;
+  typed.reserve(messages.size());
+  for (const std::string& message : messages) typed.push_back(AsTyped(message));
+  return typed;
+}
+
 void PrintNotes(const std::vector<std::string>& notes) {
-  for (const std::string& note : InOptionWords(notes)) PrintWords("note: " + note);
+  for (const std::string& note : notes) PrintWords("note: " + AsTyped(note));
 }
 
 void PrintWarnings(const std::vector<Warning>& warnings) {
-  for (const Warning& warning : InOptionWords(warnings)) {
-    Say("warning", kYellow, warning.message);
+  for (const Warning& warning : warnings) {
+    Say("warning", kYellow, AsTyped(warning.message));
     if (!AskedFor().json_lines_command.empty()) PrintJsonLine("warning", AsJson(warning));
   }
 }
@@ -278,10 +291,12 @@ void PrintWarnings(const std::vector<Warning>& warnings) {
 int Fail(const Status& status) {
   const int exit_code = ExitCode(status.code());
   const std::string_view code = StatusCodeName(status.code());
-  const std::string message = InOptionWords(status.message());
+  const std::string message = AsTyped(status.message());
   Say("error", kRed, fmt::format("{}: {}", code, message));
-  const nlohmann::ordered_json error = {
-      {"code", code}, {"exit_code", exit_code}, {"message", message}};
+  const std::string option =
+      WordsFor(status.option(), FrontEnd::kCommandLine, AskedFor().own_words);
+  nlohmann::ordered_json error = {{"code", code}, {"exit_code", exit_code}, {"message", message}};
+  if (!option.empty()) error["option"] = option;
   if (!AskedFor().json_lines_command.empty()) {
     PrintJsonLine("error", error);
   } else if (!AskedFor().document_command.empty() && !AskedFor().data_printed) {

@@ -18,6 +18,7 @@
 #include "reshard/options.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
+#include "src/frontend/option_words.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
@@ -78,8 +79,14 @@ Status FinishData();
 // "reshard: TEXT"
 void PrintWords(std::string_view text);
 
-// "reshard: note: TEXT", one for each; options as they are typed (tools/cli/option_words.h), in the
-// next two as well.
+// From now on messages have these words for options, in place of those of the option table.
+void SetOwnWords(OwnWords words);
+
+// Returns a message of the library with options as they are typed.
+std::string AsTyped(std::string_view message);
+std::vector<std::string> AsTyped(const std::vector<std::string>& messages);
+
+// "reshard: note: TEXT", one for each; options as they are typed, in the next two as well.
 void PrintNotes(const std::vector<std::string>& notes);
 
 // "reshard: warning: TEXT", one for each.

@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "reshard/strategy.h"
+#include "src/frontend/option_parts.h"
+#include "src/frontend/read_option.h"
 #include "tools/cli/command_table.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/option_words.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/page/text_format.h"
@@ -132,7 +133,7 @@ PlanCommand::PlanCommand(CLI::App& parent)
               "Show what convert would do, without writing; exit 0 if it would work",
               {"reshard plan ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
                "reshard plan ckpt_8 full --src-strategy s8.ckpt --json"}) {
-  arguments_.AddTo(app());
+  arguments_.AddTo(app(), kPlanCall);
   AddJsonLinesOption();
   app().add_flag("--long", long_, "List every file; without it, equal ones share a line");
 }
@@ -193,7 +194,7 @@ void PlanCommand::PrintReport(const PlanReport& report) const {
   if (report.free_space_bytes) document["space_free"] = *report.free_space_bytes;
   document["sample"] = SampleAsJson(report.sample);
   document["warnings"] = WarningsAsJson(report.warnings);
-  document["notes"] = InOptionWords(report.notes);
+  document["notes"] = AsTyped(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
 
@@ -242,19 +243,25 @@ RanksCommand::RanksCommand(CLI::App& parent)
   CLI::Option* const ranks =
       app()
           .add_option_function<std::string>(
-              "RANK", [this](const std::string& list) { AddRanks("RANK", list, ranks_); },
+              "RANK", [this](const std::string& list) { ranks_ = ReadRanks(list); },
               "Target ranks, such as 3 or 0-7,9; several get one list each")
           ->type_name("");
   CLI::Option* const all = app().add_flag("--all", all_, "List all target ranks");
   ranks->excludes(all);
-  AddStrategyOptions(app(), source_strategy_, target_strategy_);
-  FindOption(app(), "--dst-strategy")
-      ->description(
-          "Strategy of the target: a file, or a folder of stage files. Without it one rank gets "
-          "full tensors");
+  table_.AddTo(app(), kRanksCall);
+}
+
+std::vector<int64_t> RanksCommand::ReadRanks(const std::string& list) {
+  Result<OptionValue> ranks = ReadOption(*FindOptionNamed("ranks"), {&list, 1});
+  if (!ranks.ok()) throw CLI::ValidationError("RANK", ranks.status().message());
+  return std::get<std::vector<int64_t>>(*std::move(ranks));
 }
 
 int RanksCommand::Run() {
+  ConversionSpec spec;
+  if (const Status given = table_.ApplyTo(PartsOf(spec)); !given.ok()) return Fail(given);
+  source_strategy_ = spec.source.strategy;
+  target_strategy_ = spec.target.strategy;
   if (!all_ && ranks_.empty()) return Fail(InvalidArgumentError("RANK is required, or --all"));
   return ranks_.size() == 1 ? RunOne(ranks_.front()) : RunSeveral();
 }

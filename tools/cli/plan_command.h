@@ -32,12 +32,15 @@ class RanksCommand : public Command {
   int Run() override;
 
  private:
+  // Throws the parser's error.
+  static std::vector<int64_t> ReadRanks(const std::string& list);
   int RunOne(int64_t rank);
   // Of `ranks_`, or of all.
   int RunSeveral();
 
   std::vector<int64_t> ranks_;
   bool all_ = false;
+  TableOptions table_;
   std::string source_strategy_;
   std::string target_strategy_;
 };

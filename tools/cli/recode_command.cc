@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/frontend/option_parts.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/option_words.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/page/text_format.h"
@@ -43,11 +43,6 @@ RecodeCommand::RecodeCommand(CLI::App& parent)
           "Only files whose names this regular expression matches somewhere; a single file's path")
       ->type_name("REGEX");
   app()
-      .add_option("--rename", rename_file_,
-                  "JSON file of names in the target: {\"old name\": \"new name\", ...}, or "
-                  "{\"patterns\": {\"old.*\": \"new.*\", ...}}")
-      ->type_name("MAP.json");
-  app()
       .add_option_function<std::string>(
           "--unmatched",
           [this](const std::string& word) {
@@ -57,35 +52,13 @@ RecodeCommand::RecodeCommand(CLI::App& parent)
           "warning (copy), or refuse them")
       ->type_name("copy|error")
       ->check(CLI::IsMember({"copy", "error"}).description(""));
-  AddKeyOptions(app(), options_.key);
-  app().add_flag("--force", options_.force, "Replace existing outputs");
-  AddEncryptOptions(app(), options_.encryption, options_.encryption_key);
-  app().add_flag("--crc", options_.states_crc,
-                 "Write a CRC-32 into each file, for load_checkpoint(crc_check=True)");
-  app().add_flag("--no-checksum", no_checksum_,
-                 "Neither check nor write checksums; reshard verify can then compare only sizes");
-  app()
-      .add_flag("--resume", resume_,
-                "Keep the files that an interrupted run of the same command finished; =verify "
-                "checks their digests first")
-      ->type_name("[=verify]")
-      ->check(CLI::IsMember({"true", "verify"}).description(""));
+  table_.AddTo(app(), kRecodeCall);
   AddJsonLinesOption();
-  AddJobsOption(
-      app(), options_.run.jobs,
-      "Threads that gather and write; 0 is one per core (default: one per core, at most 4)");
+  AddJobsOption(app(), options_.run.jobs)->group("Run");
 }
 
 int RecodeCommand::Run() {
-  if (!rename_file_.empty()) {
-    Result<Renames> renames = ReadRenames(rename_file_);
-    if (!renames.ok()) return Fail(renames.status());
-    options_.renames = *std::move(renames);
-  }
-  options_.checksum = !no_checksum_;
-  options_.resume = resume_ == "true"     ? Resume::kTrust
-                    : resume_ == "verify" ? Resume::kVerify
-                                          : Resume::kNo;
+  if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   options_.note = [this](const std::string& note) {
     if (!quiet()) PrintNotes({note});
     told_.insert(note);
@@ -117,7 +90,7 @@ void RecodeCommand::PrintReport(const RecodeReport& report, double seconds) cons
   document["completed_earlier_run"] = report.completed_earlier_run;
   document["already_published"] = report.already_published;
   document["warnings"] = WarningsAsJson(report.warnings);
-  document["notes"] = InOptionWords(report.notes);
+  document["notes"] = AsTyped(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
 

@@ -9,6 +9,7 @@
 #include "reshard/convert.h"
 #include "reshard/status.h"
 #include "tools/cli/command.h"
+#include "tools/cli/table_options.h"
 
 namespace reshard {
 
@@ -23,9 +24,7 @@ class RecodeCommand : public Command {
 
   RecodeOptions options_;
   std::set<std::string> told_;  // notes that were printed at once
-  std::string rename_file_;
-  std::string resume_;
-  bool no_checksum_ = false;
+  TableOptions table_;
 };
 
 }  // namespace reshard

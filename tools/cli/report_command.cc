@@ -4,10 +4,8 @@
 
 #include <vector>
 
-#include "tools/cli/conversion_arguments.h"
+#include "src/frontend/option_parts.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/option_words.h"
-#include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/page/report_page.h"
 #include "tools/page/text_format.h"
@@ -25,11 +23,7 @@ ReportCommand::ReportCommand(CLI::App& parent)
   AddPositional(
       app(), "SRC", conversion.source.path,
       "Folder with rank_N/*.ckpt or *.safetensors. Without a source strategy also one such file");
-  AddStrategyOptions(app(), conversion.source.strategy, conversion.target.strategy);
-  AddSuffixOption(app(), conversion.source.suffix);
-  AddKeyOptions(app(), conversion.source.key);
-  AddFormatOptions(app(), conversion.target);
-  choice_.AddTo(app());
+  table_.AddTo(app(), kReportCall);
   app()
       .add_option("--param", options_.parameters,
                   "Draw the ranks of this parameter; repeatable (default: the largest one that is "
@@ -37,26 +31,24 @@ ReportCommand::ReportCommand(CLI::App& parent)
       ->type_name("NAME")
       ->allow_extra_args(false);
   app().add_option("-o,--output", output_, "HTML file to write")->required()->type_name("FILE");
-  app().add_flag("--force", force_, "Replace FILE when it exists");
   AddJsonLinesOption();
 }
 
 int ReportCommand::Run() {
   const Status stays = file_use().AddOutput(output_);
   if (!stays.ok()) return Fail(stays);
-  const Status free = CheckReport(output_, force_, "");
+  ConvertOptions& conversion = options_.conversion;
+  if (const Status given = table_.ApplyTo(PartsOf(conversion)); !given.ok()) return Fail(given);
+  const Status free = CheckReport(output_, conversion.force, "");
   if (!free.ok()) return Fail(free);
-  const Status chosen = choice_.Fill(options_.conversion.selection);
-  if (!chosen.ok()) return Fail(chosen);
   const StopOnSignal stop;
   options_.conversion.run.stop = stop.token();
   const Result<ReportContent> content = MakeReportContent(options_);
   if (!content.ok()) return Fail(content.status());
   const std::vector<Warning>& warnings = content->layout.plan.warnings;
   PrintWarnings(warnings);
-  const std::string page =
-      ReportPage(*content, [](auto message) { return InOptionWords(message); });
-  const Status written = WriteReport(output_, page, force_);
+  const std::string page = ReportPage(*content, [](auto message) { return AsTyped(message); });
+  const Status written = WriteReport(output_, page, conversion.force);
   if (!written.ok()) return Fail(written);
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();

@@ -6,7 +6,7 @@
 
 #include "reshard/layout_report.h"
 #include "tools/cli/command.h"
-#include "tools/cli/shared_options.h"
+#include "tools/cli/table_options.h"
 
 namespace reshard {
 
@@ -17,9 +17,8 @@ class ReportCommand : public Command {
 
  private:
   LayoutReportOptions options_;
-  ChoiceOptions choice_;
+  TableOptions table_;
   std::string output_;
-  bool force_ = false;
 };
 
 }  // namespace reshard

@@ -5,7 +5,6 @@
 #include "reshard/convert.h"
 #include "reshard/strategy.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/option_words.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/strategy_report.h"
@@ -59,7 +58,7 @@ int StrategyMergeCommand::Run() {
     document["output"] = output_;
     document["stages"] = report->stages;
     document["bytes"] = report->bytes;
-    document["notes"] = InOptionWords(report->notes);
+    document["notes"] = AsTyped(report->notes);
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) {
@@ -101,7 +100,7 @@ int StrategyConvertCommand::Run() {
     document["layouts"] = report->layouts;
     document["bytes"] = report->bytes;
     document["warnings"] = WarningsAsJson(report->warnings);
-    document["notes"] = InOptionWords(report->notes);
+    document["notes"] = AsTyped(report->notes);
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) {
@@ -164,7 +163,7 @@ int StrategyMakeCommand::Run() {
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
     AddWrittenStrategy(options_.output, *report, document);
-    document["notes"] = InOptionWords(report->notes);
+    document["notes"] = AsTyped(report->notes);
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "reshard/parameters.h"
-#include "tools/cli/option_words.h"
 #include "tools/page/parameter_table.h"
 #include "tools/page/strategy_words.h"
 #include "tools/page/text_format.h"
@@ -97,7 +96,7 @@ nlohmann::ordered_json StrategyAsJson(const Strategy& strategy, const NameFilter
           {"devices_per_stage", strategy.devices_per_stage},
           {"meaning", StrategyInWords(strategy)},
           {"parameters", std::move(parameters)},
-          {"notes", InOptionWords(strategy.notes)}};
+          {"notes", AsTyped(strategy.notes)}};
 }
 
 }  // namespace reshard

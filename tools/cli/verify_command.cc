@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "reshard/convert.h"
+#include "src/frontend/option_parts.h"
 #include "tools/cli/command.h"
 #include "tools/cli/command_table.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/option_words.h"
 #include "tools/cli/rank_findings.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
@@ -168,7 +168,7 @@ std::string AgainstAsText(const AgainstReport& report) {
 std::vector<std::string> OptionsTyped(const std::vector<std::string>& names) {
   std::vector<std::string> typed;
   typed.reserve(names.size());
-  for (const std::string& name : names) typed.push_back(InOptionWords(fmt::format("`{}`", name)));
+  for (const std::string& name : names) typed.push_back(AsTyped(fmt::format("`{}`", name)));
   return typed;
 }
 
@@ -194,8 +194,7 @@ VerifyCommand::VerifyCommand(CLI::App& parent)
                "s4.ckpt"}) {
   AddJsonLinesOption();
   AddPositional(app(), "DST", options_.target, "Folder that `reshard convert` wrote");
-  AddJobsOption(app(), options_.run.jobs,
-                "Threads that read; 0 is one per core (default: one per core, at most 4)");
+  AddJobsOption(app(), options_.run.jobs);
   AddAgainst();
 }
 
@@ -205,32 +204,15 @@ void VerifyCommand::AddAgainst() {
                   "Compare each byte of DST with what a conversion of SRC gives, and the replicas "
                   "in SRC with each other, instead of with the manifest")
       ->type_name("SRC");
-  AddSourceFilesOption(app(), against_.source.files)
+  table_.AddTo(app(), kAgainstCall, kWithAgainst);
+  FindOption(app(), "--source")
+      ->group("Options")
       ->description("As --against, with the file of source rank RANK instead of SRC; repeatable");
-  const auto add = [&](const char* name, auto& variable, const char* type, const char* words) {
-    return app().add_option(name, variable, words)->type_name(type)->group(kWithAgainst);
-  };
-  add("--src-strategy", against_.source.strategy, "S", "Strategy of the source");
-  add("--dst-strategy", against_.target.strategy, "D", "Strategy of the target");
-  add("--prefix", against_.target.prefix, "P",
-      "Names of target files begin with P (default checkpoint_)");
-  for (CLI::Option* option : AddFormatOptions(app(), against_.target)) {
-    option->group(kWithAgainst);
-  }
   FindOption(app(), "--format")
       ->description("Format of the target files (default: as found in DST)");
-  name_map_.AddTo(app())->group(kWithAgainst);
-  AddSuffixOption(app(), against_.source.suffix)->group(kWithAgainst);
-  AddRankOption(app(), against_.selection.ranks,
-                "Compare only these target ranks, such as 3 or 0-7,9")
-      ->group(kWithAgainst);
-  AddGroupInfoOption(app(), against_.source.group_info)->group(kWithAgainst);
-  AddKeyOptions(app(), against_.source.key);
-  for (CLI::Option* option : AddEncryptKeyOptions(app(), against_.target.encryption_key)) {
-    option->group(kWithAgainst)->description("Key of encrypted target files, if it is another one");
+  for (const char* of_both : {"--key-file", "--key-env"}) {
+    FindOption(app(), of_both)->group("Options");
   }
-  AddUnmatchedOption(app(), against_.selection.unmatched)->group(kWithAgainst);
-  for (CLI::Option* option : choice_.AddTo(app())) option->group(kWithAgainst);
 }
 
 int VerifyCommand::Run() {
@@ -244,7 +226,7 @@ int VerifyCommand::Run() {
     }
   }
   const auto start = std::chrono::steady_clock::now();
-  options_.key = against_.source.key;
+  if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   const Result<DamageReport> report = CallStoppable(options_, progress_style(), Verify);
   if (!report.ok()) return Fail(report.status());
 
@@ -277,7 +259,7 @@ void VerifyCommand::PrintReport(const DamageReport& report, double seconds) cons
   document["damages"] = std::move(damages);
   document["seconds"] = seconds;
   document["warnings"] = WarningsAsJson(Warnings(report));
-  document["notes"] = InOptionWords(report.notes);
+  document["notes"] = AsTyped(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
 
@@ -285,12 +267,10 @@ void VerifyCommand::PrintText(const DamageReport& report) const {
   for (const Damage& damage : report.damages) PrintData(DamageText(damage));
 }
 
-int VerifyCommand::RunAgainst() const {
-  AgainstOptions options = against_;
-  options.target.folder = options_.target;
-  options.run.jobs = options_.run.jobs;
-  if (const Status status = choice_.Fill(options.selection); !status.ok()) return Fail(status);
-  if (const Status status = name_map_.Fill(options.source); !status.ok()) return Fail(status);
+int VerifyCommand::RunAgainst() {
+  against_.target.folder = options_.target;
+  against_.run.jobs = options_.run.jobs;
+  if (const Status given = table_.ApplyTo(PartsOf(against_)); !given.ok()) return Fail(given);
   const auto print = [this](const AgainstReport& report, double seconds) {
     if (json()) {
       PrintAgainst(report, seconds);
@@ -314,7 +294,7 @@ int VerifyCommand::RunAgainst() const {
     }
     return report.equal() ? 0 : 1;
   };
-  return RunStoppable(options, progress_style(), VerifyAgainst, print);
+  return RunStoppable(against_, progress_style(), VerifyAgainst, print);
 }
 
 void VerifyCommand::PrintAgainst(const AgainstReport& report, double seconds) const {

@@ -8,7 +8,7 @@
 
 #include "reshard/verify.h"
 #include "tools/cli/command.h"
-#include "tools/cli/shared_options.h"
+#include "tools/cli/table_options.h"
 
 namespace reshard {
 
@@ -20,7 +20,7 @@ class VerifyCommand : public Command {
  private:
   // With --against.
   void AddAgainst();
-  int RunAgainst() const;
+  int RunAgainst();
   void PrintAgainst(const AgainstReport& report, double seconds) const;
 
   void PrintReport(const DamageReport& report, double seconds) const;
@@ -28,8 +28,7 @@ class VerifyCommand : public Command {
 
   VerifyOptions options_;
   AgainstOptions against_;
-  ChoiceOptions choice_;
-  NameMapOption name_map_;
+  TableOptions table_;
 };
 
 }  // namespace reshard

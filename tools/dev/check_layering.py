@@ -35,8 +35,8 @@ class Layering:
                     self.todo[module.split()[1], arrows.strip()] = int(note)
                     continue
                 direct[module.strip()] = arrows.split()
-                if found := re.fullmatch(r" public headers (?:and (\w+) )?only", note):
-                    self.public_only[module.strip()] = {found[1]}
+                if found := re.fullmatch(r" public headers (?:and ([\w ]+) )?only", note):
+                    self.public_only[module.strip()] = set((found[1] or "").split())
             elif line:
                 pattern, _, modules = line.partition("only in")
                 self.restricted.append((pattern.strip().strip("<>"), modules.split()))

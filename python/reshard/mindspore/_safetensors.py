@@ -326,8 +326,8 @@ def _recode(
 
     def recode(resume: bool) -> list[WarningMessage]:
         watch = Watch(None, None)
-        keywords["resume"] = "trust" if resume else "no"
-        words = _calls._WORDS
+        keywords["resume"] = resume
+        words: dict[str, str] = {}
         try:
             found = _errors.call(
                 words, _reshard.recode, keywords, min(os.cpu_count() or 1, 4), watch

@@ -1,0 +1,97 @@
+#include "src/frontend/option_words.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
+#include "src/base/named_options.h"
+#include "src/options/option_table.h"
+
+namespace reshard {
+namespace {
+
+// What is no option of the table.
+struct Named {
+  std::string_view name;
+  std::string_view command_line;
+  std::string_view python;
+};
+
+constexpr Named kNamed[] = {
+    {"CommitWorkers", "`reshard commit`", "reshard.commit"},
+    {"Convert", "`reshard convert`", "reshard.convert"},
+    {"MakeStrategy", "`reshard strategy make`", "reshard.make_strategy"},
+    {"Recode", "`reshard recode`", "reshard.recode"},
+    {"ShardedCheckpoint::Shards", "`reshard inspect --strategy`", "Tensor.shards"},
+    {"Verify", "`reshard verify`", "reshard.verify"},
+    {"VerifyAgainst", "--against", "reshard.verify_against"},
+    {"checkpoint", "--from CKPT", "from_"},
+    {"checksum=false", "--no-checksum", "no_checksum=True"},
+    {"files", "--files", "files"},
+    {"io.target", "--io", "io"},
+    {"kind=segments", "--segments", "segments=True"},
+    {"parameters", "--param", "param"},
+    {"source.files=RANK=FILE", "--source RANK=FILE", "source={RANK: FILE}"},
+};
+
+const Named* FindNamed(std::string_view name) {
+  const auto found = std::find_if(std::begin(kNamed), std::end(kNamed),
+                                  [&](const Named& row) { return row.name == name; });
+  return found == std::end(kNamed) ? nullptr : found;
+}
+
+std::string Of(const Named& row, FrontEnd front_end) {
+  return std::string(front_end == FrontEnd::kPython ? row.python : row.command_line);
+}
+
+// What stands between an option and its value.
+std::string_view Joint(const Option& option, FrontEnd front_end) {
+  if (front_end == FrontEnd::kPython || option.type == OptionType::kSwitchOrWord) return "=";
+  // A value that begins with a dash would be taken for an option.
+  return option.name == "suffix" ? "=" : " ";
+}
+
+// A name without a value.
+std::string WordsOfName(std::string_view name, FrontEnd front_end) {
+  if (const Named* const row = FindNamed(name)) return Of(*row, front_end);
+  std::string words;
+  for (const Option& option : AllOptions()) {
+    if (option.name != name) continue;
+    if (!words.empty()) words += " or ";
+    words += front_end == FrontEnd::kPython ? std::string(option.word) : OnCommandLine(option);
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string WordsFor(std::string_view name, FrontEnd front_end, const OwnWords& own) {
+  if (const auto found = own.find(name); found != own.end()) return found->second;
+  if (const Named* const row = FindNamed(name)) return Of(*row, front_end);
+  const size_t equals = std::min(name.find('='), name.size());
+  const std::string_view option_name = name.substr(0, equals);
+  const std::string_view value = name.substr(std::min(equals + 1, name.size()));
+  const auto found = own.find(option_name);
+  std::string words = found != own.end() ? found->second : WordsOfName(option_name, front_end);
+  if (words.empty() || equals == name.size()) return words;
+  const Option* const option = FindOptionNamed(option_name);
+  const std::string_view joint = option != nullptr                ? Joint(*option, front_end)
+                                 : front_end == FrontEnd::kPython ? "="
+                                                                  : " ";
+  return words.append(joint).append(value);
+}
+
+std::string InWords(std::string_view message, FrontEnd front_end, const OwnWords& own) {
+  std::string text;
+  size_t done = 0;
+  for (const NamedOption& named : NamedOptions(message)) {
+    const std::string words =
+        WordsFor(message.substr(named.offset + 1, named.length - 2), front_end, own);
+    if (words.empty()) continue;
+    text.append(message.substr(done, named.offset - done)).append(words);
+    done = named.offset + named.length;
+  }
+  return text.append(message.substr(done));
+}
+
+}  // namespace reshard

@@ -1,0 +1,128 @@
+// The option table: every option that several front ends have, once. Its name, its type, the calls
+// that take it, its words for help, where its value goes, and whether it changes what is written.
+//
+// Command lines, Python's keywords and what records say of a conversion come from it. An option is
+// a member of one of the structs of reshard/options.h and a row here. Constants; any thread.
+#ifndef RESHARD_SRC_OPTIONS_OPTION_TABLE_H_
+#define RESHARD_SRC_OPTIONS_OPTION_TABLE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "reshard/encryption.h"
+#include "reshard/options.h"
+#include "reshard/parameters.h"
+
+namespace reshard {
+
+// The calls that take options of the table. An option has a set of them.
+enum Call : uint32_t {
+  kNoCall = 0,
+  kConvertCall = 1 << 0,
+  kPlanCall = 1 << 1,
+  kReportCall = 1 << 2,
+  kAgainstCall = 1 << 3,  // VerifyAgainst
+  kRecodeCall = 1 << 4,
+  kMergeCall = 1 << 5,
+  kVerifyCall = 1 << 6,
+  kDigestCall = 1 << 7,
+  kDiffCall = 1 << 8,
+  kInspectCall = 1 << 9,
+  kCommitCall = 1 << 10,
+  kRanksCall = 1 << 11,  // SourceRanks
+};
+
+// What kind of value an option takes.
+enum class OptionType {
+  kSwitch,          // none: it is given, or not
+  kSwitchOrWord,    // none, which is the word "true", or another one of Option::words
+  kWord,            // one of Option::words
+  kText,            // any
+  kTexts,           // any, several times
+  kFile,            // a path
+  kFiles,           // paths
+  kRanks,           // "3", "0-7,9", several times
+  kRankFiles,       // "3=a.ckpt", several times
+  kSize,            // bytes: "200M"; KB is 1024
+  kDecimalSize,     // bytes: "5GB"; KB is 1000, K is 1024
+  kParameterCount,  // "6.74B"
+  kSeconds,         // a whole number
+  kShare,           // "0/4", "auto"
+  kIo,              // "auto", "map", "direct", "map,direct"
+  kCasts,           // "GLOB=TYPE" or "TYPE", several times
+  kRenames,         // a JSON file of new names
+  kNameMap,         // the same, without patterns
+  kKeyFile,         // a file with a key
+  kKeyVariable,     // an environment variable with a key
+};
+
+// A value, by the type of its option: kWord and kSwitchOrWord have a text.
+using OptionValue =
+    std::variant<bool, uint64_t, std::string, std::vector<std::string>, std::vector<int64_t>,
+                 std::map<int64_t, std::string>, std::map<std::string, std::string>, RoundedCount,
+                 WorkerShare, IoChoice, std::vector<CastRule>, Renames,
+                 std::shared_ptr<const EncryptionKey>>;
+
+// Where a call has what options set; null: no option of the call sets it.
+struct OptionParts {
+  SourceSpec* source = nullptr;
+  TargetSpec* target = nullptr;
+  Selection* selection = nullptr;
+  CheckChoice* checks = nullptr;
+  // Members of these that other calls have by themselves.
+  std::shared_ptr<const EncryptionKey>* key = nullptr;
+  std::optional<EncryptionMode>* encryption = nullptr;
+  std::shared_ptr<const EncryptionKey>* encryption_key = nullptr;
+  bool* states_crc = nullptr;
+  std::vector<std::string>* include = nullptr;
+  std::vector<std::string>* exclude = nullptr;
+  Renames* renames = nullptr;
+  bool* partial = nullptr;
+  bool* checksum = nullptr;
+  bool* force = nullptr;
+  bool* prune = nullptr;
+  Resume* resume = nullptr;
+  uint64_t* memory_limit = nullptr;
+  IoChoice* io = nullptr;
+  std::optional<WorkerShare>* shard = nullptr;
+  LockWaiting* waiting = nullptr;
+};
+
+struct Option {
+  std::string_view name;  // in the library's messages and in records: "casts"
+  std::string_view word;  // "dtype": --dtype of a command line, the keyword dtype in Python
+  OptionType type = OptionType::kSwitch;
+  uint32_t calls = 0;           // a set of Call
+  std::string_view group = {};  // of help; empty: the common ones
+  std::string_view value = {};  // what stands for a value in help: "[GLOB=]TYPE"
+  std::string_view help;        // one sentence, without a stop
+  std::string_view words = {};  // of kWord and kSwitchOrWord, between bars: "copy|drop|error"
+  void (*set)(const OptionParts& parts, const OptionValue& value) = nullptr;
+};
+
+// In the order of help.
+std::span<const Option> AllOptions();
+
+// Returns the option of this name, or null.
+const Option* FindOptionNamed(std::string_view name);
+
+// Returns how a command line has the option: "--dst-strategy" for "dst_strategy".
+std::string OnCommandLine(const Option& option);
+
+// Returns the words that an option takes.
+std::vector<std::string_view> WordsOf(const Option& option);
+
+// Dtypes that floats may be cast to, by their words; no value: they are kept.
+std::span<const std::pair<std::string_view, std::optional<DType>>> CastWords();
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_OPTIONS_OPTION_TABLE_H_

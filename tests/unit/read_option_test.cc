@@ -1,0 +1,122 @@
+// What texts become values of options.
+#include "src/frontend/read_option.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/tensor.h"
+
+namespace reshard {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Result<OptionValue> Read(std::string_view name, const std::vector<std::string>& texts) {
+  return ReadOption(*FindOptionNamed(name), texts);
+}
+
+template <typename T>
+T Value(std::string_view name, const std::vector<std::string>& texts) {
+  const auto value = Read(name, texts);
+  EXPECT_TRUE(value.ok()) << name << ": " << value.status().message();
+  return value.ok() ? std::get<T>(*value) : T();
+}
+
+void ExpectRefused(std::string_view name, const std::vector<std::string>& texts,
+                   const std::string& words) {
+  const auto value = Read(name, texts);
+  EXPECT_EQ(value.status().code(), StatusCode::kInvalidArgument) << name << ' ' << texts.front();
+  EXPECT_THAT(value.status().message(), HasSubstr(words)) << name << ' ' << texts.front();
+}
+
+TEST(ReadOption, RanksAreNumbersAndRanges) {
+  EXPECT_THAT(Value<std::vector<int64_t>>("ranks", {"3", "0-2,9"}), ElementsAre(3, 0, 1, 2, 9));
+  for (const char* text :
+       {"", "a", "1-", "-1", "2-1", "1,,2", "0-99999999", "9999999999999999999"}) {
+    ExpectRefused("ranks", {text}, "has to be ranks such as 3 or 0-7,9");
+  }
+}
+
+TEST(ReadOption, FilesOfRanksAreGivenOnceEach) {
+  const auto files =
+      Value<std::map<int64_t, std::string>>("source.files", {"3=a=b.ckpt", "0=c.ckpt"});
+  EXPECT_EQ(files, (std::map<int64_t, std::string>{{0, "c.ckpt"}, {3, "a=b.ckpt"}}));
+  ExpectRefused("source.files", {"3=a", "3=b"}, "rank 3 is given twice, as a and as b");
+  for (const char* text : {"", "3", "3=", "=a", "x=a"}) {
+    ExpectRefused("source.files", {text}, "has to be RANK=FILE");
+  }
+}
+
+TEST(ReadOption, SizesHaveUnits) {
+  constexpr uint64_t kKiB = 1024;
+  EXPECT_EQ(Value<uint64_t>("memory_limit", {"200M"}), 200 * kKiB * kKiB);
+  EXPECT_EQ(Value<uint64_t>("memory_limit", {"1.5GB"}), 3 * kKiB * kKiB * kKiB / 2);
+  EXPECT_EQ(Value<uint64_t>("memory_limit", {"77"}), 77U);
+  EXPECT_EQ(Value<uint64_t>("shard_size", {"5GB"}), 5'000'000'000U);
+  EXPECT_EQ(Value<uint64_t>("shard_size", {"5GiB"}), 5 * kKiB * kKiB * kKiB);
+  ExpectRefused("memory_limit", {"0"}, "more than 0");
+  for (const char* text : {"", "M", "1X", "1.5", "-1", "1.M", "10000000G", "1 M"}) {
+    ExpectRefused("memory_limit", {text}, "has to be a size such as 200M or 1.5G");
+  }
+}
+
+TEST(ReadOption, WordsAreThoseOfTheOption) {
+  EXPECT_EQ(Value<std::string>("unmatched", {"drop"}), "drop");
+  ExpectRefused("unmatched", {"dorp"}, "has to be one of copy, drop, error; found dorp");
+}
+
+TEST(ReadOption, SharesCountFromZero) {
+  EXPECT_EQ(Value<WorkerShare>("shard", {"0/1"}), (WorkerShare{0, 1}));
+  EXPECT_EQ(Value<WorkerShare>("shard", {"65535/65536"}), (WorkerShare{65535, 65536}));
+  for (const char* text : {"", "1", "/", "1/", "/2", "-1/2", "0/-2", "1/2/3", "0x1/2", "1 /2",
+                           "a/b", "AUTO", "18446744073709551616/2"}) {
+    ExpectRefused("shard", {text}, "has to be i/n, as in 0/4");
+  }
+  for (const char* text : {"4/4", "0/0", "0/65537"}) {
+    ExpectRefused("shard", {text}, "with i from 0 to n - 1");
+  }
+}
+
+TEST(ReadOption, CastsHaveAPatternOrNone) {
+  const auto casts = Value<std::vector<CastRule>>("casts", {"a=b.*=float16", "keep"});
+  EXPECT_EQ(casts, (std::vector<CastRule>{{"a=b.*", DType::kFloat16}, {"", std::nullopt}}));
+  for (const char* text : {"", "int8", "=float16", "a=", "a=int8"}) {
+    ExpectRefused("casts", {text}, "has to be TYPE or GLOB=TYPE");
+  }
+}
+
+TEST(ReadOption, IoIsOneWayOrOneOfEach) {
+  const auto io = Value<IoChoice>("io", {"buffered,map"});
+  EXPECT_EQ(io.source, SourceIo::kMap);
+  EXPECT_EQ(io.target, TargetIo::kBuffered);
+  for (const char* text : {"", "map,pread", "auto,map", "x"}) {
+    ExpectRefused("io", {text}, "has to be auto, or map or pread");
+  }
+}
+
+// An option that is added without a place for its value, or with one that takes another type, fails
+// here.
+TEST(OptionTable, EachOptionHasItsOwnWordAndTakesItsOwnType) {
+  std::vector<std::string> words;
+  for (const Option& option : AllOptions()) {
+    words.emplace_back(option.word);
+    EXPECT_NE(option.set, nullptr) << option.word;
+    EXPECT_NE(option.calls, 0U) << option.word;
+    EXPECT_FALSE(option.help.empty()) << option.word;
+    EXPECT_EQ(option.value.empty(), option.type == OptionType::kSwitch) << option.word;
+    for (const std::string_view word : WordsOf(option)) {
+      EXPECT_TRUE(ReadOption(option, std::vector{std::string(word)}).ok()) << option.word;
+    }
+  }
+  std::sort(words.begin(), words.end());
+  EXPECT_EQ(std::adjacent_find(words.begin(), words.end()), words.end());
+}
+
+}  // namespace
+}  // namespace reshard

@@ -1,0 +1,47 @@
+// The options of the option table on a command line.
+#ifndef RESHARD_TOOLS_CLI_TABLE_OPTIONS_H_
+#define RESHARD_TOOLS_CLI_TABLE_OPTIONS_H_
+
+#include <CLI/CLI.hpp>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/options/option_table.h"
+
+namespace reshard {
+
+// What was given of them. A plain value that the parser writes into.
+class TableOptions {
+ public:
+  // Adds those that `call` takes, all to `group` if it is given. `app` keeps pointers into this
+  // object, and throws what is wrong with a text as the parser's error.
+  void AddTo(CLI::App& app, Call call, const std::string& group = {});
+
+  // After parsing: whether the option of this name was given.
+  bool Has(std::string_view name) const;
+
+  // After parsing: puts the values where they belong. Reads files of names. Errors: those of
+  // ReadRenames.
+  Status ApplyTo(const OptionParts& parts) const;
+
+ private:
+  struct Given {
+    const Option* option;
+    std::vector<std::string> texts;
+    OptionValue value;  // unless it is in a file of names, which is read later
+  };
+  CLI::Option* Add(CLI::App& app, const Option& option);
+  void Take(const Option& option, const std::vector<std::string>& texts);
+
+  std::vector<Given> given_;
+  // What switches with a word have; a deque, so that texts stay where they are.
+  std::deque<std::pair<const Option*, std::string>> flags_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_TABLE_OPTIONS_H_
