@@ -59,7 +59,8 @@ Status AddRanks(std::string_view list, std::vector<int64_t>& ranks) {
 
 Status AddRankFile(const std::string& text, std::map<int64_t, std::string>& files) {
   const size_t equals = text.find('=');
-  const auto rank = Digits(std::string_view(text).substr(0, equals), kMostDigits);
+  const std::string_view whole = text;
+  const auto rank = Digits(whole.substr(0, equals), kMostDigits);
   if (!rank || equals == std::string::npos || equals + 1 == text.size()) {
     return HasToBe("RANK=FILE, as in 3=rank_3/net-1_100.ckpt", text);
   }

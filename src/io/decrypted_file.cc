@@ -269,7 +269,7 @@ Status EncryptedBlocks::InBlock(const ByteSource& file, size_t number, uint64_t 
                                 const Status& status) const {
   if (status.code() != StatusCode::kCorrupt) return status;
   // Somebody may have written to it meanwhile.
-  const Status unchanged = file.pages() == nullptr ? Status() : file.pages()->CheckUnchanged();
+  Status unchanged = file.pages() == nullptr ? Status() : file.pages()->CheckUnchanged();
   if (unchanged.code() == StatusCode::kChanged) return unchanged;
   return CorruptError(fmt::format("{}: encrypted block {} at offset {}: {}", Escape(file.path()),
                                   number, offset, status.message()));

@@ -20,8 +20,8 @@ std::string PathIn(const std::string& folder, std::string_view name) {
 }
 
 const Storage& Storage::Of(const std::string& /*path*/) {
-  static const Storage local{};
-  return local;
+  static const Storage kLocal{};
+  return kLocal;
 }
 
 Result<std::vector<DirectoryEntry>> Storage::List(const std::string& folder) const {
