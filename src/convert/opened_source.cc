@@ -131,6 +131,7 @@ Status OpenedSource::FindByRank(const SourceSpec& spec, const SourceUse& use, Ho
   RESHARD_ASSIGN_OR_RETURN(RankSource ranks,
                            ChooseRanks(spec, use.target_ranks, folder, *rule_, use.choice, files_));
   found_ = std::move(ranks.found);
+  found_.container = named;
   grid_ = ranks.grid;
   step_ = folder.files.front().step;
   TakeEmptyFiles(SourceName(spec));

@@ -44,15 +44,17 @@ std::string Of(const Named& row, FrontEnd front_end) {
   return std::string(front_end == FrontEnd::kPython ? row.python : row.command_line);
 }
 
-// What stands between an option and its value.
-std::string_view Joint(const Option& option, FrontEnd front_end) {
-  if (front_end == FrontEnd::kPython || option.type == OptionType::kSwitchOrWord) return "=";
+// What stands between an option, null for one that is not in the table, and its value.
+std::string_view Joint(const Option* option, FrontEnd front_end) {
+  if (front_end == FrontEnd::kPython) return "=";
+  if (option == nullptr) return " ";
   // A value that begins with a dash would be taken for an option.
-  return option.name == "suffix" ? "=" : " ";
+  return option->type == OptionType::kSwitchOrWord || option->name == "suffix" ? "=" : " ";
 }
 
 // A name without a value.
-std::string WordsOfName(std::string_view name, FrontEnd front_end) {
+std::string WordsOfName(std::string_view name, FrontEnd front_end, const OwnWords& own) {
+  if (const auto found = own.find(name); found != own.end()) return found->second;
   if (const Named* const row = FindNamed(name)) return Of(*row, front_end);
   std::string words;
   for (const Option& option : AllOptions()) {
@@ -66,19 +68,14 @@ std::string WordsOfName(std::string_view name, FrontEnd front_end) {
 }  // namespace
 
 std::string WordsFor(std::string_view name, FrontEnd front_end, const OwnWords& own) {
-  if (const auto found = own.find(name); found != own.end()) return found->second;
-  if (const Named* const row = FindNamed(name)) return Of(*row, front_end);
-  const size_t equals = std::min(name.find('='), name.size());
-  const std::string_view option_name = name.substr(0, equals);
-  const std::string_view value = name.substr(std::min(equals + 1, name.size()));
-  const auto found = own.find(option_name);
-  std::string words = found != own.end() ? found->second : WordsOfName(option_name, front_end);
-  if (words.empty() || equals == name.size()) return words;
-  const Option* const option = FindOptionNamed(option_name);
-  const std::string_view joint = option != nullptr                ? Joint(*option, front_end)
-                                 : front_end == FrontEnd::kPython ? "="
-                                                                  : " ";
-  return words.append(joint).append(value);
+  // A name with its value may have words of its own.
+  std::string words = WordsOfName(name, front_end, own);
+  const size_t equals = name.find('=');
+  if (!words.empty() || equals == std::string_view::npos) return words;
+  const std::string_view option = name.substr(0, equals);
+  words = WordsOfName(option, front_end, own);
+  if (words.empty()) return words;
+  return words.append(Joint(FindOptionNamed(option), front_end)).append(name.substr(equals + 1));
 }
 
 std::string InWords(std::string_view message, FrontEnd front_end, const OwnWords& own) {

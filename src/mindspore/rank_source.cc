@@ -11,7 +11,6 @@
 #include <span>
 #include <utility>
 
-#include "format/container_table/container_table.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
@@ -162,7 +161,6 @@ Result<RankSource> ChooseRanks(const SourceSpec& spec, const std::vector<int64_t
                                const ParameterChoice& choice, SourceFiles& files) {
   RankSource source;
   FoundSource& found = source.found;
-  found.container = ContainerNamed(folder.files.front().path);
   found.warnings = folder.warnings;
   RESHARD_ASSIGN_OR_RETURN(const NumberRanges extra, AddFiles(folder, rule, files, found));
   const KnownRanks known = InWords(rule);

@@ -32,9 +32,10 @@ struct RankSource {
 };
 
 // Chooses those of `folder`, what FindRanks returned, that are of ranks of `rule`, and adds them to
-// `files`. The rule must outlive what is returned. Warns of ranks that `target_ranks` (none: all)
-// need and that are missing. Errors: kMismatch where there are no files of the rule's ranks, or
-// files of others; kInvalidArgument for such ones that were named one by one; kIo.
+// `files`; sets no container. The rule must outlive what is returned. Warns of ranks that
+// `target_ranks` (none: all) need and that are missing. Errors: kMismatch where there are no files
+// of the rule's ranks, or files of others; kInvalidArgument for such ones that were named one by
+// one; kIo.
 Result<RankSource> ChooseRanks(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
                                const RankFolder& folder, const ConversionRule& rule,
                                const ParameterChoice& choice, SourceFiles& files);

@@ -5,15 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "reshard/convert.h"
-#include "reshard/encryption.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
 
