@@ -8,7 +8,7 @@
 namespace reshard {
 namespace {
 
-constexpr uint64_t kMostBlock = uint64_t{1} << 20;
+constexpr uint64_t kBlockBytes = uint64_t{1} << 20;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Result<std::string_view> FileBlocks::Next() {
   std::span<const std::byte> block = std::exchange(block_, {});
   if (block.empty() && place_ < end_) {
     RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
-    buffer_.resize(std::min(kMostBlock, end_ - place_));
+    buffer_.resize(std::min(kBlockBytes, end_ - place_));
     RESHARD_RETURN_IF_ERROR(file_.read(place_, buffer_));
     place_ += buffer_.size();
     block = buffer_;

@@ -29,7 +29,7 @@ bool LeadsNowhere(int error) { return error == ENOENT || error == ENOTDIR || err
 // Fills in what `entry` is.
 Status Classify(int directory, const dirent& found, const std::string& path,
                 DirectoryEntry* entry) {
-  mode_t mode = DTTOIF(found.d_type);  // 0: the file system does not say
+  auto mode = static_cast<mode_t>(DTTOIF(found.d_type));  // 0: the file system does not say
   const auto look = [&](int flags) -> Status {
     struct stat status {};
     if (fstatat(directory, found.d_name, &status, flags) == 0) {
