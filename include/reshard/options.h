@@ -144,6 +144,8 @@ enum class TargetIo {
 struct IoChoice {
   SourceIo source = SourceIo::kAuto;
   TargetIo target = TargetIo::kAuto;
+
+  friend bool operator==(const IoChoice&, const IoChoice&) = default;
 };
 
 // The checkpoint that is read.

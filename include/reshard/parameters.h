@@ -52,6 +52,8 @@ struct ParameterTotals {
 struct RoundedCount {
   uint64_t count = 0;
   uint64_t precision = 1;  // at least 1
+
+  friend bool operator==(const RoundedCount&, const RoundedCount&) = default;
 };
 
 // Parses "6740000000", which is exact, or a number with K, M, B or T for powers of 1,000, which may

@@ -1,5 +1,5 @@
 # The module in C++ (python/src). Paths and names of parameters are bytes, as the system has them.
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,9 @@ def glob_match(pattern: bytes, name: bytes) -> bool: ...
 def dlpack(
     bytes: NDArray[np.uint8], shape: list[int], code: int, bits: int, versioned: bool
 ) -> Any: ...
+def options() -> list[dict[str, Any]]:
+    """The option table: "word", "type", "words" and "calls" of each option."""
+
 def in_words(message: str, own: dict[str, str]) -> str: ...
 
 class File:

@@ -272,6 +272,39 @@ nb::object Worded(const nb::object& message, const nb::dict& own) {
   return Text(InWords(TextOf(message), FrontEnd::kPython, words));
 }
 
+// In the order of OptionType.
+constexpr const char* kTypeNames[] = {
+    "switch",       "switch_or_word",  "word",     "text",       "texts",
+    "file",         "files",           "ranks",    "rank_files", "size",
+    "decimal_size", "parameter_count", "seconds",  "share",      "io",
+    "casts",        "renames",         "name_map", "key_file",   "key_variable"};
+
+constexpr std::pair<const char*, Call> kCalls[] = {
+    {"convert", kConvertCall}, {"plan", kPlanCall},     {"report", kReportCall},
+    {"commit", kCommitCall},   {"verify", kVerifyCall}, {"verify_against", kAgainstCall},
+    {"recode", kRecodeCall},   {"merge", kMergeCall},   {"digest", kDigestCall},
+    {"diff", kDiffCall}};
+
+// The option table, as far as signatures follow it.
+nb::list OptionTable() {
+  nb::list options;
+  for (const Option& option : AllOptions()) {
+    nb::list words;
+    for (const std::string_view word : WordsOf(option)) words.append(Text(word));
+    nb::list calls;
+    for (const auto& [name, call] : kCalls) {
+      if ((option.calls & call) != 0) calls.append(nb::str(name));
+    }
+    nb::dict row;
+    row["word"] = Text(option.word);
+    row["type"] = nb::str(kTypeNames[static_cast<size_t>(option.type)]);
+    row["words"] = words;
+    row["calls"] = calls;
+    options.append(row);
+  }
+  return options;
+}
+
 std::vector<int64_t> RanksFor(int64_t rank, const nb::bytes& src_strategy,
                               const nb::bytes& dst_strategy) {
   const std::string source = Bytes(src_strategy);
@@ -295,6 +328,7 @@ std::vector<std::pair<int64_t, std::vector<int64_t>>> RanksForAll(const nb::byte
 }  // namespace
 
 void AddCalls(nb::module_& module) {
+  module.def("options", &OptionTable);
   module.def("in_words", &Worded, "message"_a, "own"_a);
   module.def("convert", &ConvertAndDraw, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
   module.def("report", &Draw, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);

@@ -110,7 +110,9 @@ void Fill(Options& options, const nanobind::dict& keywords, uint32_t call,
       if (found != nullptr) {
         found->set(options, value);
       } else if constexpr (requires { PartsOf(options); }) {
-        if (const auto read = ReadKeyword(*option, value)) option->set(PartsOf(options), *read);
+        if (const auto read = ReadKeyword(*option, value)) {
+          SetOption(*option, PartsOf(options), *read);
+        }
       }
     } catch (const StatusError& error) {
       throw StatusError(error.status().WithMessage(name + ": " + error.status().message()));

@@ -26,6 +26,7 @@
 #include "src/io/storage.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/output_check.h"
+#include "src/options/option_table.h"
 #include "src/os/used_files.h"
 #include "src/plan/target.h"
 #include "src/record/origin.h"
@@ -76,40 +77,22 @@ Completed Complete(const AgainstOptions& given) {
   const std::string origin = fmt::format("{}/{}", given.target.folder, kOriginName);
   const auto bytes = Storage::Of(origin).ReadWhole(origin, kMaxOriginBytes);
   const auto run = bytes.ok() ? OptionsOfLastRun(*bytes) : std::nullopt;
-  if (!run || !CheckCasts(run->selection.casts).ok()) return all;
-  SourceSpec& source = all.options.source;
-  TargetSpec& target = all.options.target;
-  Selection& selection = all.options.selection;
-  const auto take = [&](const char* name, const auto& usual, const auto& of_run, auto& own) {
-    if (own != usual || of_run == usual) return;
-    own = of_run;
-    all.taken.emplace_back(name);
-  };
-  const SourceSpec no_source;
-  const TargetSpec no_target;
-  const Selection none;
-  if (TakeStrategy(run->source, source)) {
+  if (!run || !CheckCasts(run->spec.selection.casts).ok()) return all;
+  ConversionSpec of_run = run->spec;
+  if (TakeStrategy(of_run.source, all.options.source)) {
     all.taken.emplace_back("source.strategy");
     all.source_strategy = run->source_strategy;
   }
-  if (TakeStrategy(run->target, target)) {
+  if (TakeStrategy(of_run.target, all.options.target)) {
     all.taken.emplace_back("target.strategy");
     all.target_strategy = run->target_strategy;
   }
-  take("suffix", no_source.suffix, run->source.suffix, source.suffix);
-  take("group_info", no_source.group_info, run->source.group_info, source.group_info);
-  take("name_map", no_source.name_map, run->source.name_map, source.name_map);
-  take("format", no_target.format, run->target.format, target.format);
-  take("prefix", no_target.prefix, run->target.prefix, target.prefix);
-  take("names", no_target.names, run->target.names, target.names);
-  take("part_size", no_target.part_size, run->target.part_size, target.part_size);
-  take("shard_size", no_target.shard_size, run->target.shard_size, target.shard_size);
-  take("ranks", none.ranks, run->selection.ranks, selection.ranks);
-  take("include", none.include, run->selection.include, selection.include);
-  take("exclude", none.exclude, run->selection.exclude, selection.exclude);
-  take("renames", none.renames, run->selection.renames, selection.renames);
-  take("casts", none.casts, run->selection.casts, selection.casts);
-  take("unmatched", none.unmatched, run->selection.unmatched, selection.unmatched);
+  for (const Option& option : AllOptions()) {
+    if (option.effect == Effect::kNone || option.effect == Effect::kBytesToldApart) continue;
+    if (!IsUsual(option, all.options) || IsUsual(option, of_run)) continue;
+    SetOption(option, PartsOf(all.options), *ValueIn(option, of_run));
+    all.taken.emplace_back(option.name);
+  }
   return all;
 }
 

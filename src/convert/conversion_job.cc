@@ -25,6 +25,7 @@
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/path_location.h"
 #include "src/os/used_files.h"
+#include "src/record/option_json.h"
 #include "src/record/origin.h"
 
 namespace reshard {
@@ -146,8 +147,9 @@ std::optional<std::pair<uint64_t, uint64_t>> StepOf(const OpenedSource& source) 
 // Returns 32 hexadecimal digits over the strategies' layouts, the training step where file names
 // tell it, and what else changes the outputs. Which ranks' files are there does not count: hosts
 // that each hold the files that their target ranks need do one plan together.
-std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target,
-                            const Selection& selection) {
+std::string PlanFingerprint(const OpenedSource& source, ConversionSpec spec) {
+  const TargetSpec& target = spec.target;
+  const Selection& selection = spec.selection;
   const UnmatchedPolicy unmatched = selection.unmatched.value_or(UnmatchedPolicy::kCopy);
   Xxh3 digest;
   digest.Update("reshard plan 1\n");
@@ -196,6 +198,11 @@ std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target
   }
   if (const auto step = source.step()) {
     digest.Update(fmt::format("step={}_{}\n", step->epoch, step->step));
+  }
+  // Options of later versions; the others are above.
+  for (const Option& option : AllOptions()) {
+    if (option.effect != Effect::kBytes || IsUsual(option, spec)) continue;
+    digest.Update(fmt::format("option {}\n", OptionAsJson(option, *ValueIn(option, spec))));
   }
   return digest.HexDigest();
 }
@@ -291,7 +298,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   RESHARD_RETURN_IF_ERROR(CheckNothingRemovedIsRead(target.folder, options.prune));
   JobSpec spec;
   spec.target_folder = target.folder;
-  spec.fingerprint = PlanFingerprint(source, target, options.selection);
+  spec.fingerprint = PlanFingerprint(source, options);
   if (const auto stage = source.rule().stage_alone()) {
     spec.manifest_name = fmt::format("manifest_part{}.json", *stage);
   }
@@ -327,11 +334,10 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   spec.refuse_lost = options.checks.refuse_overflow;
   spec.force = options.force;
   spec.prune = options.prune;
-  spec.origin = EncodeOrigin(options.source, target, options.selection,
-                             {.plan = spec.fingerprint,
-                              .source_strategy = spec.source_strategy,
-                              .target_strategy = spec.target_strategy,
-                              .step = StepOf(source)});
+  spec.origin = EncodeOrigin(options, {.plan = spec.fingerprint,
+                                       .source_strategy = spec.source_strategy,
+                                       .target_strategy = spec.target_strategy,
+                                       .step = StepOf(source)});
   spec.resume = options.resume;
   spec.check_readers = [rules = SetInFolder{.folder = target.folder,
                                             .files = {},

@@ -12,20 +12,6 @@
 
 namespace reshard {
 
-// Those of a specification; a call that writes has more.
-inline OptionParts PartsOf(ConversionSpec& spec) {
-  return {.source = &spec.source,
-          .target = &spec.target,
-          .selection = &spec.selection,
-          .key = &spec.source.key,
-          .encryption = &spec.target.encryption,
-          .encryption_key = &spec.target.encryption_key,
-          .states_crc = &spec.target.states_crc,
-          .include = &spec.selection.include,
-          .exclude = &spec.selection.exclude,
-          .renames = &spec.selection.renames};
-}
-
 inline OptionParts PartsOf(ConvertOptions& options) {
   OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
   parts.checks = &options.checks;

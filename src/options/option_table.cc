@@ -1,9 +1,8 @@
 #include "src/options/option_table.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include "reshard/tensor.h"
@@ -12,41 +11,52 @@ namespace reshard {
 namespace {
 
 using Parts = OptionParts;
-using Value = OptionValue;
-using Key = std::shared_ptr<const EncryptionKey>;
-using Texts = std::vector<std::string>;
-using Names = std::map<std::string, std::string>;
 
 constexpr uint32_t kConversions = kConvertCall | kPlanCall | kReportCall | kAgainstCall;
 constexpr uint32_t kWrites = kConvertCall | kPlanCall;
 constexpr uint32_t kReads =
     kConversions | kRecodeCall | kMergeCall | kVerifyCall | kDigestCall | kDiffCall | kInspectCall;
 
-// The place of a word among those of its option.
-template <typename Enum, size_t kCount>
-Enum OneOf(const std::array<std::pair<std::string_view, Enum>, kCount>& words, const Value& value) {
-  const auto& text = std::get<std::string>(value);
-  const auto found = std::find_if(words.begin(), words.end(),
-                                  [&](const auto& entry) { return entry.first == text; });
-  return found->second;  // the value is one of the option's words
+template <typename Enum>
+constexpr int Of(Enum value) {
+  return static_cast<int>(value);
 }
 
-constexpr std::array<std::pair<std::string_view, TargetFormat>, 4> kFormats = {
-    {{"ckpt", TargetFormat::kCkpt},
-     {"safetensors", TargetFormat::kSafetensors},
-     {"unified", TargetFormat::kUnified},
-     {"huggingface", TargetFormat::kHuggingFace}}};
-constexpr std::array<std::pair<std::string_view, Resume>, 2> kResumes = {
-    {{"true", Resume::kTrust}, {"verify", Resume::kVerify}}};
-constexpr std::array<std::pair<std::string_view, CheckReplicas>, 4> kReplicas = {
-    {{"true", CheckReplicas::kAll},
-     {"none", CheckReplicas::kNone},
-     {"sample", CheckReplicas::kSample},
-     {"all", CheckReplicas::kAll}}};
-constexpr std::array<std::pair<std::string_view, UnmatchedPolicy>, 3> kPolicies = {
-    {{"copy", UnmatchedPolicy::kCopy},
-     {"drop", UnmatchedPolicy::kDrop},
-     {"error", UnmatchedPolicy::kError}}};
+// Places, of members of a part and of parts that are members.
+template <auto kPart, auto kMember>
+OptionPlace At(const OptionParts& parts) {
+  return &((parts.*kPart)->*kMember);
+}
+template <auto kPart>
+OptionPlace At(const OptionParts& parts) {
+  return parts.*kPart;
+}
+template <auto kPart, auto kMember>
+OptionPlace WordAt(const OptionParts& parts) {
+  return WordPlace(&((parts.*kPart)->*kMember));
+}
+template <auto kPart>
+OptionPlace WordAt(const OptionParts& parts) {
+  return WordPlace(parts.*kPart);
+}
+
+// The first word of a kSwitchOrWord is what the option without a value means.
+constexpr WordMeaning kFormats[] = {{"ckpt", Of(TargetFormat::kCkpt)},
+                                   {"safetensors", Of(TargetFormat::kSafetensors)},
+                                   {"unified", Of(TargetFormat::kUnified)},
+                                   {"huggingface", Of(TargetFormat::kHuggingFace)}};
+constexpr WordMeaning kResumes[] = {{"true", Of(Resume::kTrust)}, {"verify", Of(Resume::kVerify)}};
+constexpr WordMeaning kReplicas[] = {{"true", Of(CheckReplicas::kAll)},
+                                    {"none", Of(CheckReplicas::kNone)},
+                                    {"sample", Of(CheckReplicas::kSample)},
+                                    {"all", Of(CheckReplicas::kAll)}};
+constexpr WordMeaning kModes[] = {{"AES-GCM", Of(EncryptionMode::kAesGcm)},
+                                 {"AES-CBC", Of(EncryptionMode::kAesCbc)},
+                                 {"SM4-CBC", Of(EncryptionMode::kSm4Cbc)}};
+constexpr WordMeaning kLosses[] = {{"warn", 0}, {"error", 1}};
+constexpr WordMeaning kPolicies[] = {{"copy", Of(UnmatchedPolicy::kCopy)},
+                                    {"drop", Of(UnmatchedPolicy::kDrop)},
+                                    {"error", Of(UnmatchedPolicy::kError)}};
 
 constexpr Option kOptions[] = {
     {.name = "source.strategy",
@@ -55,46 +65,45 @@ constexpr Option kOptions[] = {
      .calls = kConversions | kRanksCall,
      .value = "S",
      .help = "Strategy of the source, a file or a folder of stage files; none: full tensors",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.source->strategy = std::get<std::string>(v); }},
+     .effect = Effect::kBytesToldApart,
+     .place = At<&Parts::source, &SourceSpec::strategy>},
     {.name = "target.strategy",
      .word = "dst_strategy",
      .type = OptionType::kFile,
      .calls = kConversions | kRanksCall,
      .value = "D",
      .help = "Strategy of the target, as above; none: full tensors in one rank",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.target->strategy = std::get<std::string>(v); }},
+     .effect = Effect::kBytesToldApart,
+     .place = At<&Parts::target, &TargetSpec::strategy>},
     {.name = "ranks",
      .word = "rank",
      .type = OptionType::kRanks,
      .calls = kWrites | kAgainstCall,
      .value = "N",
      .help = "Only these target ranks, such as 3 or 0-7,9",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.selection->ranks = std::get<std::vector<int64_t>>(v); }},
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::selection, &Selection::ranks>},
     {.name = "force",
      .word = "force",
      .calls = kWrites | kReportCall | kRecodeCall | kMergeCall,
      .help = "Replace existing outputs",
-     .set = [](const Parts& parts, const Value& v) { *parts.force = std::get<bool>(v); }},
+     .place = At<&Parts::force>},
     {.name = "resume",
      .word = "resume",
      .type = OptionType::kSwitchOrWord,
      .calls = kWrites | kRecodeCall,
-     .value = "[=verify]",
      .help = "Keep what an interrupted run of the same command finished; =verify checks its "
              "digests first",
-     .words = "true|verify",
-     .set = [](const Parts& parts, const Value& v) { *parts.resume = OneOf(kResumes, v); }},
+     .words = kResumes,
+     .place = WordAt<&Parts::resume>},
     {.name = "format",
      .word = "format",
      .type = OptionType::kWord,
      .calls = kConversions,
-     .value = "ckpt|safetensors|unified|huggingface",
      .help = "Format of the target files (default: the source's)",
-     .words = "ckpt|safetensors|unified|huggingface",
-     .set = [](const Parts& parts, const Value& v) { parts.target->format = OneOf(kFormats, v); }},
+     .words = kFormats,
+     .effect = Effect::kBytesAsBefore,
+     .place = WordAt<&Parts::target, &TargetSpec::format>},
 
     {.name = "source.files",
      .word = "source",
@@ -103,10 +112,8 @@ constexpr Option kOptions[] = {
      .group = "Source",
      .value = "RANK=FILE",
      .help = "File of one source rank, instead of SRC; with --rank, those that these ranks need",
-     .set =
-         [](const Parts& parts, const Value& v) {
-           parts.source->files = std::get<std::map<int64_t, std::string>>(v);
-         }},
+     .effect = Effect::kBytesToldApart,
+     .place = At<&Parts::source, &SourceSpec::files>},
     {.name = "suffix",
      .word = "suffix",
      .type = OptionType::kText,
@@ -114,8 +121,8 @@ constexpr Option kOptions[] = {
      .group = "Source",
      .value = "-E_S",
      .help = "Take the checkpoints -EPOCH_STEP, as in --suffix=-1_100 (default: the latest)",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.source->suffix = std::get<std::string>(v); }},
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::source, &SourceSpec::suffix>},
     {.name = "name_map",
      .word = "name_map",
      .type = OptionType::kNameMap,
@@ -123,8 +130,8 @@ constexpr Option kOptions[] = {
      .group = "Source",
      .value = "MAP.json",
      .help = "JSON file {\"name\": \"name in the source\", ...}, where the source has other names",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.source->name_map = std::get<Names>(v); }},
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::source, &SourceSpec::name_map>},
     {.name = "group_info",
      .word = "group_info",
      .type = OptionType::kFiles,
@@ -133,8 +140,8 @@ constexpr Option kOptions[] = {
      .value = "FILE",
      .help = "group_info.pb of the training run, or a pattern with {rank}; ranks in one list "
              "replace each other",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.source->group_info = std::get<Texts>(v); }},
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::source, &SourceSpec::group_info>},
     {.name = "key",
      .word = "key_file",
      .type = OptionType::kKeyFile,
@@ -142,7 +149,7 @@ constexpr Option kOptions[] = {
      .group = "Source",
      .value = "FILE",
      .help = "File with the key of encrypted .ckpt files",
-     .set = [](const Parts& parts, const Value& v) { *parts.key = std::get<Key>(v); }},
+     .place = At<&Parts::key>},
     {.name = "key",
      .word = "key_env",
      .type = OptionType::kKeyVariable,
@@ -150,7 +157,7 @@ constexpr Option kOptions[] = {
      .group = "Source",
      .value = "VAR",
      .help = "Environment variable with this key",
-     .set = [](const Parts& parts, const Value& v) { *parts.key = std::get<Key>(v); }},
+     .place = At<&Parts::key>},
 
     {.name = "prefix",
      .word = "prefix",
@@ -159,8 +166,8 @@ constexpr Option kOptions[] = {
      .group = "Target",
      .value = "P",
      .help = "Begin the names of target files with P (default checkpoint_)",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.target->prefix = std::get<std::string>(v); }},
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::target, &TargetSpec::prefix>},
     {.name = "part_size",
      .word = "part_size",
      .type = OptionType::kDecimalSize,
@@ -168,8 +175,9 @@ constexpr Option kOptions[] = {
      .group = "Target",
      .value = "SIZE",
      .help = "Size of a file of --format unified (default 3G)",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.target->part_size = std::get<uint64_t>(v); }},
+     .only_with = TargetFormat::kUnified,
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::target, &TargetSpec::part_size>},
     {.name = "shard_size",
      .word = "shard_size",
      .type = OptionType::kDecimalSize,
@@ -178,8 +186,9 @@ constexpr Option kOptions[] = {
      .value = "SIZE",
      .help = "Size of a file of --format huggingface (default 5GB; 1GB is 1000^3 bytes, 1G is "
              "1024^3)",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.target->shard_size = std::get<uint64_t>(v); }},
+     .only_with = TargetFormat::kHuggingFace,
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::target, &TargetSpec::shard_size>},
     {.name = "names",
      .word = "names",
      .type = OptionType::kText,
@@ -187,14 +196,14 @@ constexpr Option kOptions[] = {
      .group = "Target",
      .value = "PATTERN",
      .help = "Names of the target files (default rank_{rank}/{prefix}{rank}.{ext})",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.target->names = std::get<std::string>(v); }},
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::target, &TargetSpec::names>},
     {.name = "prune",
      .word = "prune",
      .calls = kWrites,
      .group = "Target",
      .help = "Remove files that only the replaced manifest lists",
-     .set = [](const Parts& parts, const Value& v) { *parts.prune = std::get<bool>(v); }},
+     .place = At<&Parts::prune>},
     {.name = "encryption",
      .word = "encrypt",
      .type = OptionType::kWord,
@@ -203,11 +212,9 @@ constexpr Option kOptions[] = {
      .value = "MODE",
      .help = "Encrypt the target .ckpt files by AES-GCM, AES-CBC or SM4-CBC; needs one of the next "
              "two",
-     .words = "AES-GCM|AES-CBC|SM4-CBC",
-     .set =
-         [](const Parts& parts, const Value& v) {
-           *parts.encryption = ParseEncryptionMode(std::get<std::string>(v));
-         }},
+     .words = kModes,
+     .effect = Effect::kBytesAsBefore,
+     .place = WordAt<&Parts::encryption>},
     {.name = "encryption_key",
      .word = "encrypt_key_file",
      .type = OptionType::kKeyFile,
@@ -215,7 +222,7 @@ constexpr Option kOptions[] = {
      .group = "Target",
      .value = "FILE",
      .help = "File with the key for the target files",
-     .set = [](const Parts& parts, const Value& v) { *parts.encryption_key = std::get<Key>(v); }},
+     .place = At<&Parts::encryption_key>},
     {.name = "encryption_key",
      .word = "encrypt_key_env",
      .type = OptionType::kKeyVariable,
@@ -223,13 +230,14 @@ constexpr Option kOptions[] = {
      .group = "Target",
      .value = "VAR",
      .help = "Environment variable with this key",
-     .set = [](const Parts& parts, const Value& v) { *parts.encryption_key = std::get<Key>(v); }},
+     .place = At<&Parts::encryption_key>},
     {.name = "crc",
      .word = "crc",
      .calls = kWrites | kRecodeCall,
      .group = "Target",
      .help = "Add a CRC-32, for load_checkpoint(crc_check=True)",
-     .set = [](const Parts& parts, const Value& v) { *parts.states_crc = std::get<bool>(v); }},
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::states_crc>},
 
     {.name = "include",
      .word = "include",
@@ -238,7 +246,8 @@ constexpr Option kOptions[] = {
      .group = "Parameters",
      .value = "GLOB",
      .help = "Only parameters whose names in the source match GLOB",
-     .set = [](const Parts& parts, const Value& v) { *parts.include = std::get<Texts>(v); }},
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::include>},
     {.name = "exclude",
      .word = "exclude",
      .type = OptionType::kTexts,
@@ -246,7 +255,8 @@ constexpr Option kOptions[] = {
      .group = "Parameters",
      .value = "GLOB",
      .help = "Leave out what matches GLOB; wins over --include",
-     .set = [](const Parts& parts, const Value& v) { *parts.exclude = std::get<Texts>(v); }},
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::exclude>},
     {.name = "renames",
      .word = "rename",
      .type = OptionType::kRenames,
@@ -255,7 +265,8 @@ constexpr Option kOptions[] = {
      .value = "MAP.json",
      .help = "JSON file of new names: {\"old name\": \"new name\"} or {\"patterns\": {\"old.*\": "
              "\"new.*\"}}",
-     .set = [](const Parts& parts, const Value& v) { *parts.renames = std::get<Renames>(v); }},
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::renames>},
     {.name = "casts",
      .word = "dtype",
      .type = OptionType::kCasts,
@@ -265,43 +276,36 @@ constexpr Option kOptions[] = {
      .help = "Cast floats whose source names match GLOB (without it: all but optimizer states and "
              "tensors of one element) to TYPE: float16, bfloat16, float32, float64, float8_e4m3fn, "
              "float8_e5m2 or keep; the first match counts",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.selection->casts = std::get<std::vector<CastRule>>(v); }},
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::selection, &Selection::casts>},
     {.name = "checks.refuse_overflow",
      .word = "dtype_overflow",
      .type = OptionType::kWord,
      .calls = kWrites,
      .group = "Parameters",
-     .value = "warn|error",
      .help = "What to do if --dtype makes finite values infinite or NaN (default warn)",
-     .words = "warn|error",
-     .set =
-         [](const Parts& parts, const Value& v) {
-           parts.checks->refuse_overflow = std::get<std::string>(v) == "error";
-         }},
+     .words = kLosses,
+     .place = WordAt<&Parts::checks, &CheckChoice::refuse_overflow>},
     {.name = "unmatched",
      .word = "unmatched",
      .type = OptionType::kWord,
      .calls = kWrites | kAgainstCall,
      .group = "Parameters",
-     .value = "copy|drop|error",
      .help = "What to do with a parameter that only one of the two strategies describes (default "
              "copy)",
-     .words = "copy|drop|error",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.selection->unmatched = OneOf(kPolicies, v); }},
+     .words = kPolicies,
+     .effect = Effect::kBytesAsBefore,
+     .place = WordAt<&Parts::selection, &Selection::unmatched>},
 
     {.name = "checks.replicas",
      .word = "check_replicas",
      .type = OptionType::kSwitchOrWord,
      .calls = kWrites,
      .group = "Checks",
-     .value = "[=none|sample|all]",
      .help = "Compare the source's replicas before writing: all bytes, a sample (default) or none; "
              "exit 3 if they differ",
-     .words = "true|none|sample|all",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.checks->replicas = OneOf(kReplicas, v); }},
+     .words = kReplicas,
+     .place = WordAt<&Parts::checks, &CheckChoice::replicas>},
     {.name = "checks.reference",
      .word = "reference",
      .type = OptionType::kFile,
@@ -310,8 +314,7 @@ constexpr Option kOptions[] = {
      .value = "FILE",
      .help = "Refuse other dtypes or full shapes than those of FILE, a full checkpoint of the same "
              "model",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.checks->reference = std::get<std::string>(v); }},
+     .place = At<&Parts::checks, &CheckChoice::reference>},
     {.name = "checks.parameters",
      .word = "expect_parameters",
      .type = OptionType::kParameterCount,
@@ -320,21 +323,21 @@ constexpr Option kOptions[] = {
      .value = "N",
      .help = "Refuse a source of more or fewer parameters, as in 6.74B; counted to the digits that "
              "are given",
-     .set = [](const Parts& parts,
-               const Value& v) { parts.checks->parameters = std::get<RoundedCount>(v); }},
+     .place = At<&Parts::checks, &CheckChoice::parameters>},
     {.name = "partial",
      .word = "partial",
      .calls = kWrites | kMergeCall,
      .group = "Checks",
      .help = "Take a file that says it is one of several, as -00001-of-00002 does, without the "
              "others",
-     .set = [](const Parts& parts, const Value& v) { *parts.partial = std::get<bool>(v); }},
+     .place = At<&Parts::partial>},
     {.name = "checksum",
      .word = "no_checksum",
      .calls = kWrites | kRecodeCall,
      .group = "Checks",
      .help = "Neither check nor write checksums; verify then compares sizes only",
-     .set = [](const Parts& parts, const Value& v) { *parts.checksum = !std::get<bool>(v); }},
+     .negates = true,
+     .place = At<&Parts::checksum>},
 
     {.name = "memory_limit",
      .word = "memory_limit",
@@ -344,8 +347,7 @@ constexpr Option kOptions[] = {
      .value = "SIZE",
      .help = "Use at most SIZE, page cache included (default 256M, or a quarter of the memory if "
              "less)",
-     .set = [](const Parts& parts,
-               const Value& v) { *parts.memory_limit = std::get<uint64_t>(v); }},
+     .place = At<&Parts::memory_limit>},
     {.name = "io",
      .word = "io",
      .type = OptionType::kIo,
@@ -354,7 +356,7 @@ constexpr Option kOptions[] = {
      .value = "auto|map|pread|direct|buffered[,HOW]",
      .help = "map or pread for sources, direct or buffered for targets, or one of each (default "
              "auto)",
-     .set = [](const Parts& parts, const Value& v) { *parts.io = std::get<IoChoice>(v); }},
+     .place = At<&Parts::io>},
     {.name = "shard",
      .word = "shard",
      .type = OptionType::kShare,
@@ -363,7 +365,7 @@ constexpr Option kOptions[] = {
      .value = "I/N|auto",
      .help = "Do share I of N, counted from 0; auto takes both from mpirun, Slurm, Kubernetes, "
              "torchrun or msrun",
-     .set = [](const Parts& parts, const Value& v) { *parts.shard = std::get<WorkerShare>(v); }},
+     .place = At<&Parts::shard>},
     {.name = "waiting",
      .word = "wait",
      .type = OptionType::kSeconds,
@@ -371,10 +373,7 @@ constexpr Option kOptions[] = {
      .group = "Run",
      .value = "SECONDS",
      .help = "Wait at most SECONDS for another process, then exit 6 (default: for ever)",
-     .set =
-         [](const Parts& parts, const Value& v) {
-           parts.waiting->most = std::chrono::seconds(static_cast<int64_t>(std::get<uint64_t>(v)));
-         }},
+     .place = At<&Parts::waiting, &LockWaiting::most>},
 };
 
 constexpr std::pair<std::string_view, std::optional<DType>> kCastWords[] = {
@@ -404,12 +403,93 @@ std::string OnCommandLine(const Option& option) {
 
 std::vector<std::string_view> WordsOf(const Option& option) {
   std::vector<std::string_view> words;
-  for (std::string_view left = option.words; !left.empty();) {
-    const size_t bar = std::min(left.find('|'), left.size());
-    words.push_back(left.substr(0, bar));
-    left.remove_prefix(std::min(bar + 1, left.size()));
-  }
+  for (const WordMeaning& word : option.words) words.push_back(word.word);
   return words;
+}
+
+std::string ValueInHelp(const Option& option) {
+  if (!option.value.empty()) return std::string(option.value);
+  std::string words;
+  for (const WordMeaning& word : option.words) {
+    if (word.word != "true") words.append(words.empty() ? "" : "|").append(word.word);
+  }
+  return option.type == OptionType::kSwitchOrWord ? "[=" + words + "]" : words;
+}
+
+OptionParts PartsOf(ConversionSpec& spec) {
+  return {.source = &spec.source,
+          .target = &spec.target,
+          .selection = &spec.selection,
+          .key = &spec.source.key,
+          .encryption = &spec.target.encryption,
+          .encryption_key = &spec.target.encryption_key,
+          .states_crc = &spec.target.states_crc,
+          .include = &spec.selection.include,
+          .exclude = &spec.selection.exclude,
+          .renames = &spec.selection.renames};
+}
+
+void SetOption(const Option& option, const OptionParts& parts, const OptionValue& value) {
+  std::visit(
+      [&](const auto& place) {
+        using Place = std::decay_t<decltype(place)>;
+        if constexpr (std::is_same_v<Place, WordPlace>) {
+          const auto& text = std::get<std::string>(value);
+          const auto word = std::find_if(option.words.begin(), option.words.end(),
+                                         [&](const WordMeaning& it) { return it.word == text; });
+          place.Set(word->meaning);
+        } else if constexpr (std::is_same_v<Place, bool*>) {
+          *place = std::get<bool>(value) != option.negates;
+        } else if constexpr (std::is_same_v<Place, std::optional<std::chrono::milliseconds>*>) {
+          *place = std::chrono::seconds(std::get<uint64_t>(value));
+        } else if constexpr (std::is_same_v<Place, std::optional<RoundedCount>*> ||
+                             std::is_same_v<Place, std::optional<WorkerShare>*>) {
+          *place = std::get<typename std::remove_pointer_t<Place>::value_type>(value);
+        } else {
+          *place = std::get<std::remove_pointer_t<Place>>(value);
+        }
+      },
+      option.place(parts));
+}
+
+namespace {
+
+// Nothing where a member has no value.
+std::optional<OptionValue> ValueAt(const Option& option, const OptionPlace& there) {
+  return std::visit(
+      [&](const auto& place) -> std::optional<OptionValue> {
+        using Place = std::decay_t<decltype(place)>;
+        if constexpr (std::is_same_v<Place, WordPlace>) {
+          const auto meaning = place.Get();
+          const auto word =
+              std::find_if(option.words.begin(), option.words.end(),
+                           [&](const WordMeaning& it) { return it.meaning == meaning; });
+          if (word == option.words.end()) return std::nullopt;
+          return std::string(word->word);
+        } else if constexpr (std::is_same_v<Place, bool*>) {
+          return *place != option.negates;
+        } else if constexpr (std::is_same_v<Place, std::optional<std::chrono::milliseconds>*>) {
+          if (!*place) return std::nullopt;
+          return static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(**place).count());
+        } else if constexpr (std::is_same_v<Place, std::optional<RoundedCount>*> ||
+                             std::is_same_v<Place, std::optional<WorkerShare>*>) {
+          return *place ? std::optional<OptionValue>(**place) : std::nullopt;
+        } else {
+          return *place;
+        }
+      },
+      there);
+}
+
+}  // namespace
+
+std::optional<OptionValue> ValueIn(const Option& option, ConversionSpec& spec) {
+  return ValueAt(option, option.place(PartsOf(spec)));
+}
+
+bool IsUsual(const Option& option, ConversionSpec& spec) {
+  ConversionSpec usual;
+  return ValueIn(option, spec) == ValueIn(option, usual);
 }
 
 std::span<const std::pair<std::string_view, std::optional<DType>>> CastWords() {

@@ -6,6 +6,7 @@
 #ifndef RESHARD_SRC_OPTIONS_OPTION_TABLE_H_
 #define RESHARD_SRC_OPTIONS_OPTION_TABLE_H_
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -64,12 +65,27 @@ enum class OptionType {
   kKeyVariable,     // an environment variable with a key
 };
 
+// How records tell of an option (src/record/SPEC.md).
+enum class Effect {
+  kNone,   // it changes no byte of a target: they do not tell of it
+  kBytes,  // it does: "options" of origin.jsonl has it, and the fingerprint of a plan counts it
+  // As kBytes. The fingerprint counts it as the first versions did (src/convert).
+  kBytesAsBefore,
+  kBytesToldApart,  // as kBytesAsBefore, and origin.jsonl has members of its own for it
+};
+
 // A value, by the type of its option: kWord and kSwitchOrWord have a text.
 using OptionValue =
     std::variant<bool, uint64_t, std::string, std::vector<std::string>, std::vector<int64_t>,
                  std::map<int64_t, std::string>, std::map<std::string, std::string>, RoundedCount,
                  WorkerShare, IoChoice, std::vector<CastRule>, Renames,
                  std::shared_ptr<const EncryptionKey>>;
+
+// A word that an option takes, and the value of the member that it stands for, as a number.
+struct WordMeaning {
+  std::string_view word;
+  int meaning;
+};
 
 // Where a call has what options set; null: no option of the call sets it.
 struct OptionParts {
@@ -96,16 +112,57 @@ struct OptionParts {
   LockWaiting* waiting = nullptr;
 };
 
+// A member that is one of the values of an enum, or a bool. Points to it.
+class WordPlace {
+ public:
+  template <typename Enum>
+  explicit WordPlace(Enum* member)
+      : member_(member),
+        set_([](void* to, int meaning) { *static_cast<Enum*>(to) = static_cast<Enum>(meaning); }),
+        get_([](const void* from) -> std::optional<int> {
+          return static_cast<int>(*static_cast<const Enum*>(from));
+        }) {}
+  template <typename Enum>
+  explicit WordPlace(std::optional<Enum>* member)
+      : member_(member),
+        set_([](void* to, int meaning) {
+          *static_cast<std::optional<Enum>*>(to) = static_cast<Enum>(meaning);
+        }),
+        get_([](const void* from) {
+          const auto& value = *static_cast<const std::optional<Enum>*>(from);
+          return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
+        }) {}
+
+  void Set(int meaning) const { set_(member_, meaning); }
+  std::optional<int> Get() const { return get_(member_); }
+
+ private:
+  void* member_;
+  void (*set_)(void*, int);
+  std::optional<int> (*get_)(const void*);
+};
+
+// The member that an option sets.
+using OptionPlace =
+    std::variant<WordPlace, bool*, uint64_t*, std::string*, std::vector<std::string>*,
+                 std::vector<int64_t>*, std::map<int64_t, std::string>*,
+                 std::map<std::string, std::string>*, std::optional<RoundedCount>*,
+                 std::optional<WorkerShare>*, std::optional<std::chrono::milliseconds>*, IoChoice*,
+                 std::vector<CastRule>*, Renames*, std::shared_ptr<const EncryptionKey>*>;
+
 struct Option {
   std::string_view name;  // in the library's messages and in records: "casts"
   std::string_view word;  // "dtype": --dtype of a command line, the keyword dtype in Python
   OptionType type = OptionType::kSwitch;
-  uint32_t calls = 0;           // a set of Call
-  std::string_view group = {};  // of help; empty: the common ones
-  std::string_view value = {};  // what stands for a value in help: "[GLOB=]TYPE"
-  std::string_view help;        // one sentence, without a stop
-  std::string_view words = {};  // of kWord and kSwitchOrWord, between bars: "copy|drop|error"
-  void (*set)(const OptionParts& parts, const OptionValue& value) = nullptr;
+  uint32_t calls = 0;                          // a set of Call
+  std::string_view group = {};                 // of help; empty: the common ones
+  std::string_view value = {};                 // what stands for a value in help; empty: the words
+  std::string_view help;                       // one sentence, without a stop
+  std::span<const WordMeaning> words = {};      // of kWord and kSwitchOrWord
+  std::optional<TargetFormat> only_with = {};  // the one format that it is for
+  bool negates = false;                        // a switch: when it is given, the member is false
+  Effect effect = Effect::kNone;
+  OptionPlace (*place)(const OptionParts& parts) = nullptr;
 };
 
 // In the order of help.
@@ -119,6 +176,23 @@ std::string OnCommandLine(const Option& option);
 
 // Returns the words that an option takes.
 std::vector<std::string_view> WordsOf(const Option& option);
+
+// Returns what stands for a value in help: "GLOB", "copy|drop|error", "[=verify]"; empty for a
+// switch.
+std::string ValueInHelp(const Option& option);
+
+// Returns where options of a conversion go. Points into `spec`.
+OptionParts PartsOf(ConversionSpec& spec);
+
+// Sets the member of an option. `value` is of the option's type, and one of its words.
+void SetOption(const Option& option, const OptionParts& parts, const OptionValue& value);
+
+// Returns the value that `spec` has for an option; nothing where its member has none. The option is
+// one of conversions.
+std::optional<OptionValue> ValueIn(const Option& option, ConversionSpec& spec);
+
+// Returns whether `spec` has the default there.
+bool IsUsual(const Option& option, ConversionSpec& spec);
 
 // Dtypes that floats may be cast to, by their words; no value: they are kept.
 std::span<const std::pair<std::string_view, std::optional<DType>>> CastWords();

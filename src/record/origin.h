@@ -28,8 +28,7 @@ struct OriginFacts {
 
 // Returns what is known before the run: a JSON object, without a line's end. Paths are as they were
 // given; no keys, no times, nothing of the host.
-std::string EncodeOrigin(const SourceSpec& source, const TargetSpec& target,
-                         const Selection& selection, const OriginFacts& facts);
+std::string EncodeOrigin(const ConversionSpec& spec, const OriginFacts& facts);
 
 // Returns the line, with its end, of a run that EncodeOrigin told of and that `manifest` came of;
 // `left` are files of sets before that it does not list and that are still there.
@@ -40,12 +39,12 @@ std::string OriginLine(std::string_view origin, const Manifest& manifest,
 // is its last line already.
 std::optional<std::string> WithOriginLine(std::string before, std::string_view line);
 
-// What a line tells of a run's options: those that were not the usual, in their places.
+// What a line tells of a run.
 struct OriginRun {
   std::string plan;
-  SourceSpec source;            // `strategy`, `suffix`, `group_info`, `name_map`
-  TargetSpec target;            // `strategy`, `format`, `prefix`, `names` and the sizes of files
-  Selection selection;          // `ranks`: of all runs of the plan together; none: all
+  // The strategies' paths, and the options that were not as usual. Its `ranks` are those of all
+  // runs of the plan together; none: all.
+  ConversionSpec spec;
   std::string source_strategy;  // digests; empty: none
   std::string target_strategy;
 };

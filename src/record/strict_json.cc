@@ -208,6 +208,10 @@ std::string BytesAsJson(std::string_view bytes) {
   return text;
 }
 
+std::string BytesAsJsonOrNull(std::string_view bytes) {
+  return bytes.empty() ? "null" : BytesAsJson(bytes);
+}
+
 void AppendBytesAsJson(std::string_view bytes, std::string& out) {
   if (IsPlain(bytes)) {
     out += '"';

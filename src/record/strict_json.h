@@ -20,6 +20,19 @@ namespace reshard {
 std::string BytesAsJson(std::string_view bytes);
 // Appends it.
 void AppendBytesAsJson(std::string_view bytes, std::string& out);
+// Returns null in place of an empty string.
+std::string BytesAsJsonOrNull(std::string_view bytes);
+
+// Returns the JSON list of what `to_json` makes of each item.
+template <typename Items, typename ToJson>
+std::string JsonList(const Items& items, ToJson to_json) {
+  std::string json = "[";
+  for (const auto& item : items) {
+    if (json.size() > 1) json += ',';
+    json += to_json(item);
+  }
+  return json + ']';
+}
 
 // Returns the bytes that the string `text`, UTF-8 and out of its JSON, stands for, or nothing when
 // no bytes come as this string.

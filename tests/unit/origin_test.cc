@@ -19,7 +19,7 @@ using testing::IsEmpty;
 
 json LineOf(const SourceSpec& source, const TargetSpec& target, const Selection& selection,
             const OriginFacts& facts = {}, const Manifest& manifest = {}) {
-  const std::string line = OriginLine(EncodeOrigin(source, target, selection, facts), manifest);
+  const std::string line = OriginLine(EncodeOrigin({source, target, selection}, facts), manifest);
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   return json::parse(line);
 }
@@ -87,7 +87,7 @@ TEST(OriginTest, GrowsByALineThatIsNotThereYet) {
 std::string LineFor(const SourceSpec& source, const TargetSpec& target, const Selection& selection,
                     const std::string& plan = "8d1f") {
   const std::string digest(32, 'a');
-  return OriginLine(EncodeOrigin(source, target, selection,
+  return OriginLine(EncodeOrigin({source, target, selection},
                                  {.plan = plan, .source_strategy = digest, .target_strategy = ""}),
                     {});
 }
@@ -114,28 +114,28 @@ TEST(OriginTest, OptionsComeBackFromTheLastLine) {
   const auto run = OptionsOfLastRun(usual + LineFor(source, target, selection));
   ASSERT_TRUE(run.has_value());
   EXPECT_EQ(run->plan, "8d1f");
-  EXPECT_EQ(run->source.strategy, source.strategy);
+  EXPECT_EQ(run->spec.source.strategy, source.strategy);
   EXPECT_EQ(run->source_strategy, std::string(32, 'a'));
-  EXPECT_EQ(run->source.suffix, source.suffix);
-  EXPECT_EQ(run->source.group_info, source.group_info);
-  EXPECT_EQ(run->source.name_map, source.name_map);
-  EXPECT_EQ(run->target.strategy, "");
-  EXPECT_EQ(run->target.format, target.format);
-  EXPECT_EQ(run->target.prefix, target.prefix);
-  EXPECT_EQ(run->target.names, target.names);
-  EXPECT_EQ(run->target.shard_size, target.shard_size);
-  EXPECT_EQ(run->selection.include, selection.include);
-  EXPECT_EQ(run->selection.exclude, selection.exclude);
-  EXPECT_EQ(run->selection.renames, selection.renames);
-  EXPECT_EQ(run->selection.casts, selection.casts);
-  EXPECT_EQ(run->selection.unmatched, selection.unmatched);
-  EXPECT_THAT(run->selection.ranks, IsEmpty());
+  EXPECT_EQ(run->spec.source.suffix, source.suffix);
+  EXPECT_EQ(run->spec.source.group_info, source.group_info);
+  EXPECT_EQ(run->spec.source.name_map, source.name_map);
+  EXPECT_EQ(run->spec.target.strategy, "");
+  EXPECT_EQ(run->spec.target.format, target.format);
+  EXPECT_EQ(run->spec.target.prefix, target.prefix);
+  EXPECT_EQ(run->spec.target.names, target.names);
+  EXPECT_EQ(run->spec.target.shard_size, target.shard_size);
+  EXPECT_EQ(run->spec.selection.include, selection.include);
+  EXPECT_EQ(run->spec.selection.exclude, selection.exclude);
+  EXPECT_EQ(run->spec.selection.renames, selection.renames);
+  EXPECT_EQ(run->spec.selection.casts, selection.casts);
+  EXPECT_EQ(run->spec.selection.unmatched, selection.unmatched);
+  EXPECT_THAT(run->spec.selection.ranks, IsEmpty());
 
   const auto other = OptionsOfLastRun(LineFor(source, target, selection) + usual);
   ASSERT_TRUE(other.has_value());
-  EXPECT_EQ(other->target.prefix, TargetSpec().prefix);
-  EXPECT_EQ(other->target.shard_size, TargetSpec().shard_size);
-  EXPECT_THAT(other->selection.casts, IsEmpty());
+  EXPECT_EQ(other->spec.target.prefix, TargetSpec().prefix);
+  EXPECT_EQ(other->spec.target.shard_size, TargetSpec().shard_size);
+  EXPECT_THAT(other->spec.selection.casts, IsEmpty());
 }
 
 TEST(OriginTest, RanksAreThoseOfAllRunsThatJoined) {
@@ -145,12 +145,12 @@ TEST(OriginTest, RanksAreThoseOfAllRunsThatJoined) {
     return LineFor({}, {}, selection, plan);
   };
   using testing::ElementsAre;
-  EXPECT_THAT(OptionsOfLastRun(line({3, 1}, "a"))->selection.ranks, ElementsAre(1, 3));
-  EXPECT_THAT(OptionsOfLastRun(line({3, 1}, "a") + line({0}, "a"))->selection.ranks,
+  EXPECT_THAT(OptionsOfLastRun(line({3, 1}, "a"))->spec.selection.ranks, ElementsAre(1, 3));
+  EXPECT_THAT(OptionsOfLastRun(line({3, 1}, "a") + line({0}, "a"))->spec.selection.ranks,
               ElementsAre(0, 1, 3));
-  EXPECT_THAT(OptionsOfLastRun(line({3, 1}, "b") + line({0}, "a"))->selection.ranks,
+  EXPECT_THAT(OptionsOfLastRun(line({3, 1}, "b") + line({0}, "a"))->spec.selection.ranks,
               ElementsAre(0));
-  EXPECT_THAT(OptionsOfLastRun(line({}, "a") + line({0}, "a"))->selection.ranks, IsEmpty());
+  EXPECT_THAT(OptionsOfLastRun(line({}, "a") + line({0}, "a"))->spec.selection.ranks, IsEmpty());
 }
 
 TEST(OriginTest, ADamagedLineTellsNothing) {
@@ -182,10 +182,11 @@ TEST(OriginTest, ADamagedLineTellsNothing) {
                                     R"({"a":{"a":{"a":{"a":{"a":1}}}}})",
                                     R"({"a":[[[[[1]]]]]})"}) {
     const auto run = OptionsOfLastRun(damaged);
-    const bool is_usual = run && run->selection.casts.empty() && run->selection.include.empty() &&
-                          run->selection.exclude.empty() && run->selection.ranks.empty() &&
-                          run->selection.renames.empty() && !run->target.format &&
-                          !run->selection.unmatched;
+    const bool is_usual =
+        run && run->spec.selection.casts.empty() && run->spec.selection.include.empty() &&
+        run->spec.selection.exclude.empty() && run->spec.selection.ranks.empty() &&
+        run->spec.selection.renames.empty() && !run->spec.target.format &&
+        !run->spec.selection.unmatched;
     EXPECT_TRUE(!run || is_usual) << damaged;
   }
   EXPECT_FALSE(OptionsOfLastRun(R"({"options":{"format":"zip"}})").has_value());
@@ -198,7 +199,7 @@ TEST(OriginTest, ComesBack) {
   TargetSpec target;
   target.format = TargetFormat::kCkpt;
   target.names = "m{rank}\xff.{ext}";
-  const std::string origin = EncodeOrigin({}, target, {}, {});
+  const std::string origin = EncodeOrigin({{}, target, {}}, {});
   const std::vector<ManifestFile> left = {
       {.path = "rank_2/\"a\"\xff.ckpt", .size = 36, .digest = std::string(32, 'a')},
       {.path = "rank_3/b.ckpt", .size = 7, .encryption = EncryptionMode::kAesGcm}};

@@ -5,11 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "reshard/tensor.h"
+#include "src/frontend/option_parts.h"
+#include "src/record/line_values.h"
+#include "src/record/option_json.h"
 
 namespace reshard {
 namespace {
@@ -100,22 +106,97 @@ TEST(ReadOption, IoIsOneWayOrOneOfEach) {
   }
 }
 
-// An option that is added without a place for its value, or with one that takes another type, fails
-// here.
-TEST(OptionTable, EachOptionHasItsOwnWordAndTakesItsOwnType) {
+// A value of the option's type that is not the default.
+OptionValue Sample(const Option& option) {
+  const auto words = WordsOf(option);
+  if (!words.empty()) return std::string(words.back());
+  switch (option.type) {
+    case OptionType::kSwitch:
+      return true;
+    case OptionType::kTexts:
+    case OptionType::kFiles:
+      return std::vector<std::string>{"a\xff", "b\n"};
+    case OptionType::kRanks:
+      return std::vector<int64_t>{3, 1};
+    case OptionType::kRankFiles:
+      return std::map<int64_t, std::string>{{3, "a"}};
+    case OptionType::kSize:
+    case OptionType::kDecimalSize:
+    case OptionType::kSeconds:
+      return uint64_t{77};
+    case OptionType::kParameterCount:
+      return RoundedCount{6, 2};
+    case OptionType::kShare:
+      return WorkerShare{1, 2};
+    case OptionType::kIo:
+      return IoChoice{SourceIo::kMap, TargetIo::kDirect};
+    case OptionType::kCasts:
+      return std::vector<CastRule>{{"", DType::kBFloat16}, {"w*", {}}};
+    case OptionType::kRenames:
+      return Renames{{{"a", "b\\"}}, {{"l.*", "m.*"}}};
+    case OptionType::kNameMap:
+      return std::map<std::string, std::string>{{"a", "b\xfe"}};
+    case OptionType::kKeyFile:
+    case OptionType::kKeyVariable:
+      return std::shared_ptr<const EncryptionKey>();
+    default:
+      return std::string("a \"text\"\xff");
+  }
+}
+
+TEST(OptionTable, EachOptionHasItsOwnWord) {
   std::vector<std::string> words;
   for (const Option& option : AllOptions()) {
     words.emplace_back(option.word);
-    EXPECT_NE(option.set, nullptr) << option.word;
     EXPECT_NE(option.calls, 0U) << option.word;
     EXPECT_FALSE(option.help.empty()) << option.word;
-    EXPECT_EQ(option.value.empty(), option.type == OptionType::kSwitch) << option.word;
+    EXPECT_EQ(ValueInHelp(option).empty(), option.type == OptionType::kSwitch) << option.word;
     for (const std::string_view word : WordsOf(option)) {
       EXPECT_TRUE(ReadOption(option, std::vector{std::string(word)}).ok()) << option.word;
     }
   }
   std::sort(words.begin(), words.end());
   EXPECT_EQ(std::adjacent_find(words.begin(), words.end()), words.end());
+}
+
+// Sets each option that `calls` take. One whose place takes another type, or that these calls have
+// no place for, ends the process.
+template <typename Options>
+void ExpectPlaces(uint32_t calls) {
+  for (const Option& option : AllOptions()) {
+    if ((option.calls & calls) == 0) continue;
+    Options options;
+    SetOption(option, PartsOf(options), Sample(option));
+  }
+}
+
+TEST(OptionTable, EachCallHasAPlaceForItsOptions) {
+  ExpectPlaces<ConvertOptions>(kConvertCall | kPlanCall);
+  ExpectPlaces<ConversionSpec>(kAgainstCall);
+  ExpectPlaces<RecodeOptions>(kRecodeCall);
+  ExpectPlaces<MergeOptions>(kMergeCall);
+  ExpectPlaces<VerifyOptions>(kVerifyCall);
+  ExpectPlaces<DigestOptions>(kDigestCall);
+  ExpectPlaces<DiffOptions>(kDiffCall);
+  ExpectPlaces<CommitOptions>(kCommitCall);
+}
+
+// Whatever changes the bytes of a target is told in its origin, and comes back from there.
+TEST(OptionTable, RecordsTellOfWhatChangesBytes) {
+  for (const Option& option : AllOptions()) {
+    if (option.effect == Effect::kNone || option.effect == Effect::kBytesToldApart) continue;
+    ConversionSpec spec;
+    EXPECT_TRUE(IsUsual(option, spec)) << option.name;
+    SetOption(option, PartsOf(spec), Sample(option));
+    EXPECT_FALSE(IsUsual(option, spec)) << option.name;
+    auto line = LineValues::Read("{\"options\":" + OptionsAsJson(spec) + "}");
+    ASSERT_TRUE(line.has_value()) << option.name;
+    if ((option.calls & kAgainstCall) == 0) continue;
+    ConversionSpec again;
+    ReadOptions(*line, again);
+    EXPECT_TRUE(line->ok()) << option.name;
+    EXPECT_EQ(ValueIn(option, again), ValueIn(option, spec)) << option.name;
+  }
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ void TableOptions::AddTo(CLI::App& app, Call call, const std::string& group) {
   for (const Option& option : AllOptions()) {
     if ((option.calls & call) == 0) continue;
     CLI::Option* const added = Add(app, option);
-    if (!option.value.empty()) added->type_name(std::string(option.value));
+    if (const std::string value = ValueInHelp(option); !value.empty()) added->type_name(value);
     if (!group.empty() || !option.group.empty()) {
       added->group(group.empty() ? std::string(option.group) : group);
     }
@@ -90,16 +90,16 @@ void TableOptions::Take(const Option& option, const std::vector<std::string>& te
 
 Status TableOptions::ApplyTo(const OptionParts& parts) const {
   for (const auto& [option, text] : flags_) {
-    if (!text.empty()) option->set(parts, text);
+    if (!text.empty()) SetOption(*option, parts, text);
   }
   for (const Given& given : given_) {
     if (!IsOfNameFile(given.option->type)) {
-      given.option->set(parts, given.value);
+      SetOption(*given.option, parts, given.value);
       continue;
     }
     Result<OptionValue> value = ReadOption(*given.option, given.texts);
     if (!value.ok()) return value.status();
-    given.option->set(parts, *value);
+    SetOption(*given.option, parts, *value);
   }
   return {};
 }

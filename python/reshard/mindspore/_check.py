@@ -6,10 +6,12 @@ import contextlib
 import operator
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from .. import _errors
 from .._paths import StrPath
+
+Format = Literal["ckpt", "safetensors"]  # that MindSpore's functions write
 
 
 class StrategyError(_errors.CorruptError, TypeError):

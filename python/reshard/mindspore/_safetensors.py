@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _calls, _errors, _reshard
-from .._calls import Format
 from .._checkpoint import open as open_checkpoint
 from .._paths import StrPath
 from .._progress import Watch
 from .._reports import WarningMessage
 from . import _check, _communication, _load, _parameter, _save, _turns
+from ._check import Format
 from ._warn import warn
 
 

@@ -9,13 +9,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from .. import _calls, _errors, _reshard
-from .._calls import Format, NameMap, Size, Texts, Unmatched
+from .._calls import NameMap, Size, Texts
 from .._paths import StrPath
 from .._progress import Event, ProgressChoice
 from . import _check, _turns
+from ._check import Format
 from ._warn import warn
 
 _FORMATS: tuple[Format, ...] = ("ckpt", "safetensors")
@@ -66,7 +67,7 @@ def transform_checkpoints(
     include: Texts | None = None,
     exclude: Texts | None = None,
     rename: NameMap | None = None,
-    unmatched: Unmatched | None = None,
+    unmatched: Literal["copy", "drop", "error"] | None = None,
     partial: bool | None = None,
     memory_limit: Size | None = None,
     no_checksum: bool | None = None,
@@ -201,7 +202,7 @@ def transform_checkpoint_by_rank(
     include: Texts | None = None,
     exclude: Texts | None = None,
     rename: NameMap | None = None,
-    unmatched: Unmatched | None = None,
+    unmatched: Literal["copy", "drop", "error"] | None = None,
     partial: bool | None = None,
     memory_limit: Size | None = None,
     jobs: int | None = None,
