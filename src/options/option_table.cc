@@ -42,21 +42,21 @@ OptionPlace WordAt(const OptionParts& parts) {
 
 // The first word of a kSwitchOrWord is what the option without a value means.
 constexpr WordMeaning kFormats[] = {{"ckpt", Of(TargetFormat::kCkpt)},
-                                   {"safetensors", Of(TargetFormat::kSafetensors)},
-                                   {"unified", Of(TargetFormat::kUnified)},
-                                   {"huggingface", Of(TargetFormat::kHuggingFace)}};
+                                    {"safetensors", Of(TargetFormat::kSafetensors)},
+                                    {"unified", Of(TargetFormat::kUnified)},
+                                    {"huggingface", Of(TargetFormat::kHuggingFace)}};
 constexpr WordMeaning kResumes[] = {{"true", Of(Resume::kTrust)}, {"verify", Of(Resume::kVerify)}};
 constexpr WordMeaning kReplicas[] = {{"true", Of(CheckReplicas::kAll)},
-                                    {"none", Of(CheckReplicas::kNone)},
-                                    {"sample", Of(CheckReplicas::kSample)},
-                                    {"all", Of(CheckReplicas::kAll)}};
+                                     {"none", Of(CheckReplicas::kNone)},
+                                     {"sample", Of(CheckReplicas::kSample)},
+                                     {"all", Of(CheckReplicas::kAll)}};
 constexpr WordMeaning kModes[] = {{"AES-GCM", Of(EncryptionMode::kAesGcm)},
-                                 {"AES-CBC", Of(EncryptionMode::kAesCbc)},
-                                 {"SM4-CBC", Of(EncryptionMode::kSm4Cbc)}};
+                                  {"AES-CBC", Of(EncryptionMode::kAesCbc)},
+                                  {"SM4-CBC", Of(EncryptionMode::kSm4Cbc)}};
 constexpr WordMeaning kLosses[] = {{"warn", 0}, {"error", 1}};
 constexpr WordMeaning kPolicies[] = {{"copy", Of(UnmatchedPolicy::kCopy)},
-                                    {"drop", Of(UnmatchedPolicy::kDrop)},
-                                    {"error", Of(UnmatchedPolicy::kError)}};
+                                     {"drop", Of(UnmatchedPolicy::kDrop)},
+                                     {"error", Of(UnmatchedPolicy::kError)}};
 
 constexpr Option kOptions[] = {
     {.name = "source.strategy",

@@ -158,7 +158,7 @@ struct Option {
   std::string_view group = {};                 // of help; empty: the common ones
   std::string_view value = {};                 // what stands for a value in help; empty: the words
   std::string_view help;                       // one sentence, without a stop
-  std::span<const WordMeaning> words = {};      // of kWord and kSwitchOrWord
+  std::span<const WordMeaning> words = {};     // of kWord and kSwitchOrWord
   std::optional<TargetFormat> only_with = {};  // the one format that it is for
   bool negates = false;                        // a switch: when it is given, the member is false
   Effect effect = Effect::kNone;
