@@ -27,15 +27,9 @@
 namespace reshard {
 inline namespace v0_1 {
 
-struct ConvertOptions : ConversionSpec {
+struct ConvertOptions : ConversionSpec, OutputChoice {
   CheckChoice checks;
   RunOptions run;
-  bool force = false;  // replace existing outputs
-  // After publication, remove the files that only the replaced manifest lists, if they still are as
-  // it says, and then their folders that are empty. Not with Selection::ranks. Convert fails with
-  // kNotFound if there is no manifest to compare with.
-  bool prune = false;
-  Resume resume = Resume::kNo;
   // Bytes that the call may hold, page cache included, besides what the process had before. A run
   // that needs more is refused before it writes. 0: 256 MiB, or a quarter of the machine's memory
   // if that is less; a run that needs more then takes it, and warns.
@@ -187,32 +181,18 @@ struct CommitReport {
 // kAlreadyExists for another run that is writing there; kCorrupt, kIo, kCancelled.
 Result<CommitReport> CommitWorkers(const CommitOptions& options);
 
-struct RecodeOptions {
-  // A file; or a folder: all files of the other format than `format` in its folders whose names
-  // begin with "rank", or, if it has no such folder, in itself.
-  std::string source;
-  // Each output gets the path of its source below the folder `source`, with the other extension.
-  // The folder is made if it does not exist; it may be the source's own.
-  std::string target_folder;
-  TargetFormat format = TargetFormat::kSafetensors;  // or kCkpt
+// A conversion of files each for itself, which has neither strategies nor ranks.
+//
+// `source.path` is a file; or a folder: all files of the other format than `target.format` in its
+// folders whose names begin with "rank", or, if it has no such folder, in itself. Each output gets
+// the path of its source below that folder, with the other extension; `target.folder` is made if it
+// does not exist, and may be the source's own. `target.format` is kCkpt or kSafetensors. Texts,
+// which safetensors files cannot hold, are left out with a warning, and refused with
+// UnmatchedPolicy::kError.
+struct RecodeOptions : ConvertOptions {
   // A regular expression (ECMAScript) that has to be found in the names of files, or in the path of
   // a single file; empty: all files.
   std::string files = {};
-  Renames renames = {};  // from names in the source to the target's
-  // What to do with texts, which safetensors files cannot hold: kError refuses them, else they are
-  // left out with a warning.
-  UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
-  bool states_crc = false;  // as in TargetSpec
-  std::optional<EncryptionMode> encryption = {};
-  std::shared_ptr<const EncryptionKey> encryption_key = {};
-  bool checksum = true;  // as in CheckChoice
-  bool force = false;    // replace existing outputs
-  Resume resume = Resume::kNo;
-  std::shared_ptr<const EncryptionKey> key = {};  // as SourceSpec::key
-  uint64_t memory_limit = 0;                      // as in ConvertOptions
-  IoChoice io = {};
-  RunOptions run = {};
-  std::function<void(const std::string&)> note = {};  // as in ConvertOptions
 };
 
 struct RecodeReport : Findings {
@@ -227,7 +207,8 @@ struct RecodeReport : Findings {
 };
 
 // Writes each file in the other format, without strategies and without cutting anything, and
-// publishes all of them together as Convert does. Errors: as Convert; kMismatch, too, for a file
+// publishes all of them together as Convert does. Errors: as Convert; kInvalidArgument for options
+// that only conversions by strategies have; kMismatch, too, for a file
 // that is of the format already, and for two parameters of a file that would have one name;
 // kUnsupported for what the format cannot hold.
 Result<RecodeReport> Recode(const RecodeOptions& options);

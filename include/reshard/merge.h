@@ -10,12 +10,11 @@
 #define RESHARD_MERGE_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "reshard/convert.h"
 #include "reshard/findings.h"
-#include "reshard/options.h"
 #include "reshard/status.h"
 
 namespace reshard {
@@ -26,27 +25,16 @@ enum class MergeKind {
   kSegments,  // what several files have has to be equal
 };
 
-struct MergeOptions {
+// `source.strategy` is of slices: a strategy file of one stage; without it slices are concatenated.
+// With UnmatchedPolicy::kCopy, given, slices are merged although their names tell that the strategy
+// is another checkpoint's.
+struct MergeOptions : ConvertOptions {
   MergeKind kind = MergeKind::kSlices;
   // Files of one format, which `output` gets, too. Slices: in the order of the ranks. Segments:
   // folders too, which stand for their *.ckpt and *.safetensors, in natural order ("part2" before
   // "part10").
-  std::vector<std::string> sources;
-  std::string output;    // a file; its folder is made when it is not there
-  std::string strategy;  // of slices: a strategy file of one stage; empty: they are concatenated
-  // Patterns (GlobMatch, reshard/parameters.h): a parameter is merged if one of `include` matches
-  // its name, or that is empty, and none of `exclude` does.
-  std::vector<std::string> include = {};
-  std::vector<std::string> exclude = {};
-  // Bytes that the call may hold, page cache included; 0: 256 MiB, or a quarter of the memory where
-  // that is less.
-  uint64_t memory_limit = 0;
-  std::shared_ptr<const EncryptionKey> key = {};  // as SourceSpec::key
-  bool force = false;                             // replace `output`
-  bool partial = false;                           // as CheckChoice::partial
-  // Slices: merge them although their names tell that `strategy` is another checkpoint's.
-  bool copies_unmatched = false;
-  RunOptions run;
+  std::vector<std::string> files = {};
+  std::string output = {};  // a file; its folder is made when it is not there
 };
 
 struct MergeReport : Findings {

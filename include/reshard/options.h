@@ -1,6 +1,6 @@
 // The structs that make up the options of calls: SourceSpec, TargetSpec, Selection, CheckChoice,
-// RunOptions. Each means the same in every call. A long call reports Progress and Waiting while it
-// runs.
+// OutputChoice, RunOptions. Each means the same in every call. A long call reports Progress and
+// Waiting while it runs.
 //
 // Plain values. Callbacks that take Progress are called from worker threads, one call at a time;
 // callbacks that take Waiting from the calling thread. Neither may throw: the process would end.
@@ -268,6 +268,16 @@ struct CheckChoice {
   // Take files that state that they are some of several, `-00001-of-00002` or a shard by
   // DCP_SHARDING_INFO, without the others.
   bool partial = false;
+};
+
+// What becomes of outputs that are there, and of what interrupted runs have left.
+struct OutputChoice {
+  bool force = false;  // replace existing outputs
+  // After publication, remove the files that only the replaced manifest lists, if they still are as
+  // it says, and then their folders that are empty. Not with Selection::ranks. The call fails with
+  // kNotFound if there is no manifest to compare with.
+  bool prune = false;
+  Resume resume = Resume::kNo;
 };
 
 // How a call runs.

@@ -43,7 +43,8 @@ constexpr std::pair<std::string_view, TargetFormat> kFormats[] = {
     {"ckpt", TargetFormat::kCkpt}, {"safetensors", TargetFormat::kSafetensors}};
 constexpr std::pair<std::string_view, UnmatchedPolicy> kUnmatched[] = {
     {"copy", UnmatchedPolicy::kCopy}, {"error", UnmatchedPolicy::kError}};
-constexpr std::pair<std::string_view, bool> kOnlyCopy[] = {{"copy", true}};
+constexpr std::pair<std::string_view, UnmatchedPolicy> kOnlyCopy[] = {
+    {"copy", UnmatchedPolicy::kCopy}};
 
 // What convert, plan, report and verify_against have in common.
 template <typename Options>
@@ -88,24 +89,29 @@ constexpr Keyword<DiffOptions> kDiff[] = {
 };
 
 constexpr Keyword<MergeOptions> kMerge[] = {
-    {"files", [](MergeOptions& o, nb::handle v) { Set(o.sources, v); }},
+    {"files", [](MergeOptions& o, nb::handle v) { Set(o.files, v); }},
     {"output", [](MergeOptions& o, nb::handle v) { Set(o.output, v); }},
-    {"strategy", [](MergeOptions& o, nb::handle v) { Set(o.strategy, v); }},
+    {"strategy", [](MergeOptions& o, nb::handle v) { Set(o.source.strategy, v); }},
     {"segments",
      [](MergeOptions& o, nb::handle v) {
        o.kind = nb::cast<bool>(v) ? MergeKind::kSegments : MergeKind::kSlices;
      }},
     {"unmatched",
-     [](MergeOptions& o, nb::handle v) { o.copies_unmatched = OneOf<bool>(kOnlyCopy, v); }},
+     [](MergeOptions& o, nb::handle v) {
+       o.selection.unmatched = OneOf<UnmatchedPolicy>(kOnlyCopy, v);
+     }},
 };
 
 constexpr Keyword<RecodeOptions> kRecode[] = {
-    {"source", [](RecodeOptions& o, nb::handle v) { Set(o.source, v); }},
-    {"target", [](RecodeOptions& o, nb::handle v) { Set(o.target_folder, v); }},
-    {"format", [](RecodeOptions& o, nb::handle v) { o.format = OneOf<TargetFormat>(kFormats, v); }},
+    {"source", [](RecodeOptions& o, nb::handle v) { Set(o.source.path, v); }},
+    {"target", [](RecodeOptions& o, nb::handle v) { Set(o.target.folder, v); }},
+    {"format",
+     [](RecodeOptions& o, nb::handle v) { o.target.format = OneOf<TargetFormat>(kFormats, v); }},
     {"file_pattern", [](RecodeOptions& o, nb::handle v) { Set(o.files, v); }},
     {"unmatched",
-     [](RecodeOptions& o, nb::handle v) { o.unmatched = OneOf<UnmatchedPolicy>(kUnmatched, v); }},
+     [](RecodeOptions& o, nb::handle v) {
+       o.selection.unmatched = OneOf<UnmatchedPolicy>(kUnmatched, v);
+     }},
 };
 
 struct CommitCall : CommitOptions {

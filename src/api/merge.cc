@@ -62,7 +62,7 @@ Status AddSegments(const std::string& folder, std::vector<std::string>& files) {
 
 Result<std::vector<std::string>> ListFiles(const MergeOptions& options) {
   std::vector<std::string> files;
-  for (const std::string& source : options.sources) {
+  for (const std::string& source : options.files) {
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source).KindOf(source));
     if (kind != PathKind::kDirectory) {
       files.push_back(source);
@@ -96,14 +96,6 @@ void WarnOfOrder(const std::vector<std::string>& files, std::vector<Warning>& wa
                                               Escape(*place), Escape(*(place + 1)))});
 }
 
-// A merge, as a conversion whose options are those that it has.
-ConvertOptions OptionsOf(const MergeOptions& options) {
-  ConvertOptions convert;
-  convert.source.key = options.key;
-  convert.run = options.run;
-  return convert;
-}
-
 Result<std::unique_ptr<OpenedSource>> Open(const std::vector<std::string>& paths,
                                            const ConvertOptions& conversion,
                                            const MemoryBudget& budget) {
@@ -132,17 +124,31 @@ Result<std::vector<TableHandle>> ReadTables(OpenedSource& source) {
   return tables;
 }
 
+Status CheckOptions(const MergeOptions& given) {
+  ConvertOptions options = given;
+  const std::string strategy = std::exchange(options.source.strategy, {});
+  const std::optional<UnmatchedPolicy> unmatched = std::exchange(options.selection.unmatched, {});
+  RESHARD_RETURN_IF_ERROR(CheckTakes(options, kMergeCall, "Merge"));
+  if (given.kind == MergeKind::kSegments && !strategy.empty()) {
+    return InvalidArgumentError("segments hold whole parameters and have no strategy");
+  }
+  if (unmatched && unmatched != UnmatchedPolicy::kCopy) {
+    return InvalidArgumentError("`unmatched` of a merge is kCopy, or not given");
+  }
+  return CheckJobs(options.run.jobs);
+}
+
 // Refuses files that state another place than that which the merge takes them for.
 Status CheckPlaces(const MergeOptions& options, const OpenedSource& source,
                    const std::vector<TableHandle>& tables) {
-  if (options.partial) return {};
+  if (options.checks.partial) return {};
   std::vector<FileWithOffsets> files;
   files.reserve(tables.size());
   for (const TableHandle& table : tables) {
     files.push_back({source.files().path(table->file()), &*table, table->sharding_info()});
   }
   const TakenAs as = options.kind == MergeKind::kSegments ? TakenAs::kWhole
-                     : options.strategy.empty()           ? TakenAs::kSlices
+                     : options.source.strategy.empty()    ? TakenAs::kSlices
                                                           : TakenAs::kPlaced;
   return CheckSavedOffsets(files, as);
 }
@@ -153,11 +159,11 @@ Result<std::unique_ptr<MergeTarget>> MakeTarget(const MergeOptions& options, Ope
                          source.files(),
                          source.tables(),
                          options.output,
-                         {options.include, options.exclude, {}},
-                         options.copies_unmatched};
+                         {options.selection.include, options.selection.exclude, {}},
+                         options.selection.unmatched == UnmatchedPolicy::kCopy};
   if (options.kind == MergeKind::kSegments) return MergeSegments(files);
-  if (options.strategy.empty()) return MergeSlices(files, nullptr);
-  RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy strategy, LoadStrategy(options.strategy));
+  if (options.source.strategy.empty()) return MergeSlices(files, nullptr);
+  RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy strategy, LoadStrategy(options.source.strategy));
   return MergeSlices(files, &strategy);
 }
 
@@ -204,20 +210,16 @@ class MergedFile final : public PartSink {
 
 Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
   return CatchOutOfMemory([&]() -> Result<MergeReport> {
-    RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+    RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     FileUse use;
     RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
-    if (options.kind == MergeKind::kSegments && !options.strategy.empty()) {
-      return InvalidArgumentError("segments hold whole parameters and have no strategy");
-    }
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));
     const MemoryWatch watch(WatchOf(first));
     RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListFiles(options));
-    if (!options.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(paths));
+    if (!options.checks.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(paths));
     OpenedConversion opened;
-    const ConvertOptions conversion = OptionsOf(options);
-    RESHARD_ASSIGN_OR_RETURN(opened.source, Open(paths, conversion, first));
+    RESHARD_ASSIGN_OR_RETURN(opened.source, Open(paths, options, first));
     OpenedSource& source = *opened.source;
     RESHARD_ASSIGN_OR_RETURN(const std::vector<TableHandle> tables, ReadTables(source));
     RESHARD_RETURN_IF_ERROR(CheckPlaces(options, source, tables));
@@ -225,8 +227,7 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
                              MakeTarget(options, source, tables));
     const std::vector<EqualContents>& equal = target->equal();
     opened.made.lone = std::move(target);
-    RESHARD_ASSIGN_OR_RETURN(opened.plan,
-                             PlanConversion(source, opened.target(), conversion, first));
+    RESHARD_ASSIGN_OR_RETURN(opened.plan, PlanConversion(source, opened.target(), options, first));
     MergeReport report;
     static_cast<Findings&>(report) = std::move(opened.plan.findings);
     report.sources = paths;
@@ -252,7 +253,7 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     work.Enter(Phase::kWrite);
     TimelineRecorder timeline(false);
     const std::vector<TargetShare> whole = {{0, {0, {0, file.size}}}};
-    RESHARD_RETURN_IF_ERROR(WriteTargets({opened, conversion, budget, timeline}, whole,
+    RESHARD_RETURN_IF_ERROR(WriteTargets({opened, options, budget, timeline}, whole,
                                          {MergedFile(output, file.size),
                                           StorageOf(output.folder().fd()), /*fingerprint=*/""},
                                          work.work())

@@ -297,21 +297,20 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, work, target.folder));
   RESHARD_RETURN_IF_ERROR(CheckNothingRemovedIsRead(target.folder, options.prune));
   JobSpec spec;
-  spec.target_folder = target.folder;
+  spec.target = target;
+  spec.checks = options.checks;
+  spec.output = options;
   spec.fingerprint = PlanFingerprint(source, options);
   if (const auto stage = source.rule().stage_alone()) {
     spec.manifest_name = fmt::format("manifest_part{}.json", *stage);
   }
-  std::string key_check;
   if (target.encryption) {
-    RESHARD_ASSIGN_OR_RETURN(key_check, KeyCheck(*target.encryption_key));
-    spec.encryption = fmt::format("{} {}", EncryptionModeName(*target.encryption), key_check);
-    spec.key = target.encryption_key;
+    RESHARD_ASSIGN_OR_RETURN(spec.key_check, KeyCheck(*target.encryption_key));
   }
   for (const TargetFileSummary& file : work.targets) {
     spec.files.push_back({.path = file.path, .size = file.size});
     spec.files.back().encryption = target.encryption;
-    spec.files.back().key_check = key_check;
+    spec.files.back().key_check = spec.key_check;
   }
   const CheckedStrategy* source_strategy = source.rule().source();
   const CheckedStrategy* target_strategy = source.rule().target();
@@ -329,16 +328,10 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
         CheckReplacesNoInput(source, fmt::format("{}/{}", target.folder, name)));
   }
   spec.stamps = StampsOf(source);
-  spec.checksum = options.checks.checksum;
-  spec.states_crc = target.states_crc;
-  spec.refuse_lost = options.checks.refuse_overflow;
-  spec.force = options.force;
-  spec.prune = options.prune;
   spec.origin = EncodeOrigin(options, {.plan = spec.fingerprint,
                                        .source_strategy = spec.source_strategy,
                                        .target_strategy = spec.target_strategy,
                                        .step = StepOf(source)});
-  spec.resume = options.resume;
   spec.check_readers = [rules = SetInFolder{.folder = target.folder,
                                             .files = {},
                                             .gone = {},

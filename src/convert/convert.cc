@@ -81,7 +81,7 @@ Share ShareOf(const Conversion& conversion, const TargetJob& job) {
   if (share.staged) return share;
   for (const TargetFileSummary& target : conversion.opened.work().targets) {
     // A finished file may turn out not to be what was recorded.
-    const bool trusted = job.spec().resume != Resume::kVerify;
+    const bool trusted = job.spec().output.resume != Resume::kVerify;
     if (trusted && job.Finished(target.path) != nullptr) continue;
     share.source_ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
   }
@@ -102,20 +102,17 @@ Share ShareOf(const Conversion& conversion, const WorkerJob& job) {
 }
 
 // A conversion's right to its target folder: that of a run alone, or of one of several workers.
-struct Job {
+struct BegunJob {
   std::optional<TargetJob> alone;
   std::optional<WorkerJob> worker;
 
-  const PartSink& sink() const {
+  const Job& job() const {
     if (worker) return *worker;
     return *alone;
   }
-  const JobSpec& spec() const { return worker ? worker->spec() : alone->spec(); }
-  const PublishedSet& earlier() const { return worker ? worker->earlier() : alone->earlier(); }
-  StorageKind storage() const { return worker ? worker->storage() : alone->storage(); }
 };
 
-Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patience, Job& job) {
+Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patience, BegunJob& job) {
   if (!conversion.options.shard) {
     RESHARD_ASSIGN_OR_RETURN(TargetJob alone, TargetJob::Begin(std::move(spec)));
     job.alone.emplace(std::move(alone));
@@ -141,7 +138,7 @@ void MarkTime(const Conversion& conversion) {
 }
 
 // `counted` gets what there is to do.
-Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const Share& share,
+Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, const Share& share,
                            std::optional<CountedWork>& counted) {
   OpenedConversion& opened = conversion.opened;
   const ConvertOptions& options = conversion.options;
@@ -177,14 +174,14 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
   count.Enter(Phase::kWrite);
   RESHARD_ASSIGN_OR_RETURN(
       done.written,
-      WriteTargets(conversion, share.parts, {job.sink(), job.storage(), job.spec().fingerprint},
-                   count.work()));
+      WriteTargets(conversion, share.parts,
+                   {job.job(), job.job().storage(), job.job().spec().fingerprint}, count.work()));
   return done;
 }
 
 // Says what an unfinished run leaves to go on with. Nothing can be made of files from sources that
 // are not what they were; a worker is run again as it is.
-Status WithHint(Status status, const Job& job) {
+Status WithHint(Status status, const BegunJob& job) {
   if (status.code() == StatusCode::kChanged || job.worker || job.alone->already_staged()) {
     return status;
   }
@@ -260,14 +257,14 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   conversion.timeline.Begin("check");
   MarkTime(conversion);
   const Patience patience(conversion.options.run.stop, conversion.options.waiting);
-  Job job;
+  BegunJob job;
   RESHARD_RETURN_IF_ERROR(Begin(conversion, std::move(spec), patience, job));
   const Share share =
       job.worker ? ShareOf(conversion, *job.worker) : ShareOf(conversion, *job.alone);
   std::optional<CountedWork> counted;
   auto done = CheckAndWrite(conversion, job, share, counted);
   if (!done.ok()) return share.published ? done.status() : WithHint(done.status(), job);
-  if (share.published) return ReportOfNothing(conversion, job, *std::move(done));
+  if (share.published) return ReportOfNothing(conversion, job.job(), *std::move(done));
   conversion.timeline.Begin("publish");
   MarkTime(conversion);
   counted->Enter(Phase::kPublish);
@@ -309,28 +306,6 @@ Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& op
     report.memory_peak = std::max<uint64_t>(budget.measured->peak, meter.peak());
   }
   return report;
-}
-
-// A conversion of files each for itself.
-ConvertOptions OptionsOf(const RecodeOptions& options) {
-  ConvertOptions convert;
-  convert.source.path = options.source;
-  convert.target.folder = options.target_folder;
-  convert.target.format = options.format;
-  convert.target.states_crc = options.states_crc;
-  convert.target.encryption = options.encryption;
-  convert.target.encryption_key = options.encryption_key;
-  convert.selection.renames = options.renames;
-  convert.selection.unmatched = options.unmatched;
-  convert.checks.checksum = options.checksum;
-  convert.checks.replicas = CheckReplicas::kNone;
-  convert.run = options.run;
-  convert.force = options.force;
-  convert.resume = options.resume;
-  convert.memory_limit = options.memory_limit;
-  convert.io = options.io;
-  convert.note = options.note;
-  return convert;
 }
 
 RecodeReport ReportOfFiles(ConvertReport report) {
@@ -401,12 +376,13 @@ Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));
     RESHARD_RETURN_IF_ERROR(CheckRecodeOptions(options));
     const MemoryWatch watch(WatchOf(first));
-    const ConvertOptions all = OptionsOf(options);
-    const bool to_ckpt = options.format == TargetFormat::kCkpt;
-    const Container& to = ContainerOf(options.format);
+    ConvertOptions all = options;
+    all.checks.replicas = CheckReplicas::kNone;
+    const bool to_ckpt = options.target.format == TargetFormat::kCkpt;
+    const Container& to = ContainerOf(*options.target.format);
     const Container& from = ContainerOf(to_ckpt ? TargetFormat::kSafetensors : TargetFormat::kCkpt);
     RESHARD_ASSIGN_OR_RETURN(const std::vector<LoneFile> files,
-                             FindEachFile(options.source, from.extension, options.files));
+                             FindEachFile(options.source.path, from.extension, options.files));
     std::vector<std::string> paths;
     paths.reserve(files.size());
     for (const LoneFile& file : files) {
@@ -415,11 +391,12 @@ Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
       paths.back() += to.extension;
     }
     OpenedConversion opened;
-    RESHARD_ASSIGN_OR_RETURN(opened.source, OpenEachFile(files, LimitsOf(all, first), options.key));
+    RESHARD_ASSIGN_OR_RETURN(opened.source,
+                             OpenEachFile(files, LimitsOf(all, first), options.source.key));
     auto target = std::make_unique<EachFileTarget>(
-        opened.source->tensors(), ParameterChoice({}, {}, options.renames), to, std::move(paths),
-        options.unmatched == UnmatchedPolicy::kError);
-    target->set_states_crc(options.states_crc);
+        opened.source->tensors(), ParameterChoice({}, {}, options.selection.renames), to,
+        std::move(paths), options.selection.unmatched == UnmatchedPolicy::kError);
+    target->set_states_crc(options.target.states_crc);
     opened.made.lone = std::move(target);
     RESHARD_ASSIGN_OR_RETURN(opened.plan,
                              PlanConversion(*opened.source, opened.target(), all, first));

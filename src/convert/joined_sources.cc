@@ -124,7 +124,7 @@ std::set<std::string_view> SharedSources(const Manifest& manifest, const JobSpec
 Result<std::string> FindOtherSource(OpenedConversion& opened, const JobSpec& spec) {
   const Target& target = opened.target();
   const std::string none;
-  const auto folder = OutputDirectory::Open(spec.target_folder);
+  const auto folder = OutputDirectory::Open(spec.target.folder);
   if (!folder.ok()) return none;
   const auto bytes = folder->ReadFile(spec.manifest_name, kMaxManifestBytes);
   if (!bytes.ok()) return none;

@@ -144,23 +144,48 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   return CheckOutside(options.target.folder, options.source.path);
 }
 
-Status CheckRecodeOptions(const RecodeOptions& options) {
-  RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source, {}, options.target_folder));
-  if (IsWholeFolder(options.format)) {
-    return InvalidArgumentError(
-        "files are written as they are as .ckpt or safetensors files only; a folder of whole "
-        "tensors is made by `Convert`");
+OptionParts PartsOf(ConvertOptions& options) {
+  OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
+  parts.checks = &options.checks;
+  parts.output = &options;
+  parts.memory_limit = &options.memory_limit;
+  parts.io = &options.io;
+  parts.shard = &options.shard;
+  parts.waiting = &options.waiting;
+  return parts;
+}
+
+Status CheckTakes(ConvertOptions options, Call call, std::string_view name) {
+  ConvertOptions usual;
+  // How a call runs is everybody's, whether the command line says so or not.
+  const auto is_of_run = [](const Option& option) {
+    return option.type == OptionType::kSize || option.type == OptionType::kIo;
+  };
+  for (const Option& option : AllOptions()) {
+    if ((option.calls & call) != 0 || is_of_run(option)) continue;
+    if (ValueIn(option, PartsOf(options)) == ValueIn(option, PartsOf(usual))) continue;
+    return InvalidArgumentError(fmt::format("`{}", option.name) +
+                                fmt::format("` is no option of {}; leave it out", name));
   }
-  RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checksum));
-  RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.states_crc, options.checksum));
-  TargetSpec target;
-  target.format = options.format;
-  target.states_crc = options.states_crc;
-  target.encryption = options.encryption;
-  target.encryption_key = options.encryption_key;
-  RESHARD_RETURN_IF_ERROR(CheckEncryption(target, options.io.target));
+  return {};
+}
+
+Status CheckRecodeOptions(const RecodeOptions& given) {
+  RecodeOptions options = given;
+  const std::optional<TargetFormat> format = std::exchange(options.target.format, {});
+  const std::optional<UnmatchedPolicy> unmatched = std::exchange(options.selection.unmatched, {});
+  RESHARD_RETURN_IF_ERROR(CheckTakes(options, kRecodeCall, "Recode"));
+  RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source.path, {}, options.target.folder));
+  if (!format || IsWholeFolder(format) || unmatched == UnmatchedPolicy::kDrop) {
+    return InvalidArgumentError(
+        "files are written as they are as .ckpt or safetensors files only, and nothing of them is "
+        "dropped; a folder of whole tensors is made by `Convert`");
+  }
+  RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
+  RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));
+  RESHARD_RETURN_IF_ERROR(CheckEncryption(given.target, options.io.target));
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
-  return CheckRenames(options.renames);
+  return CheckRenames(options.selection.renames);
 }
 
 Result<Renames> v0_1::ReadRenames(const std::string& path) {

@@ -3,9 +3,11 @@
 #define RESHARD_SRC_CONVERT_OPTION_CHECKS_H_
 
 #include <string>
+#include <string_view>
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
+#include "src/options/option_table.h"
 
 namespace reshard {
 
@@ -14,6 +16,13 @@ Status CheckConvertOptions(const ConvertOptions& options);
 // What of it is not of the target folder or the run, but for the name of the source.
 Status CheckSpec(const ConversionSpec& spec);
 Status CheckRecodeOptions(const RecodeOptions& options);
+
+// Returns where the options of these calls go. Points into `options`.
+OptionParts PartsOf(ConvertOptions& options);
+
+// `options` have nothing that the call `name` does not take, by the option table.
+// Errors: kInvalidArgument, naming the option.
+Status CheckTakes(ConvertOptions options, Call call, std::string_view name);
 
 // Whether the format that `target` asks for goes with what else is asked for. Errors:
 // kInvalidArgument.

@@ -138,7 +138,7 @@ Result<Written> WriteTargets(const Conversion& conversion, const std::vector<Tar
     RESHARD_ASSIGN_OR_RETURN(work.encryption,
                              BlockCipher::Make(options.target.encryption_key, *encrypted));
   }
-  work.refuse_lost = options.checks.refuse_overflow;
+  work.refuse_overflow = options.checks.refuse_overflow;
   work.fingerprint = destination.fingerprint;
   work.sources = NamesOf(source);
   work.write = {mode, &write_back};
@@ -179,7 +179,7 @@ Status CheckPublication(const WorkList& list, const TargetJob& job, const Shared
     return CorruptError(fmt::format(
         "{}: {} was damaged after it was written, before it was published; remove the folder "
         ".reshard there, and run again with `force` to write all files anew",
-        Escape(job.spec().target_folder), Escape(file.path)));
+        Escape(job.spec().target.folder), Escape(file.path)));
   };
   return RunWorkers(shared.workers, list.targets.size(), check, shared.stop);
 }

@@ -5,47 +5,12 @@
 
 #include "reshard/compare.h"
 #include "reshard/convert.h"
-#include "reshard/merge.h"
 #include "reshard/options.h"
 #include "reshard/verify.h"
+#include "src/convert/option_checks.h"
 #include "src/options/option_table.h"
 
 namespace reshard {
-
-inline OptionParts PartsOf(ConvertOptions& options) {
-  OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
-  parts.checks = &options.checks;
-  parts.partial = &options.checks.partial;
-  parts.checksum = &options.checks.checksum;
-  parts.force = &options.force;
-  parts.prune = &options.prune;
-  parts.resume = &options.resume;
-  parts.memory_limit = &options.memory_limit;
-  parts.io = &options.io;
-  parts.shard = &options.shard;
-  parts.waiting = &options.waiting;
-  return parts;
-}
-
-inline OptionParts PartsOf(RecodeOptions& options) {
-  return {.key = &options.key,
-          .encryption = &options.encryption,
-          .encryption_key = &options.encryption_key,
-          .states_crc = &options.states_crc,
-          .renames = &options.renames,
-          .checksum = &options.checksum,
-          .force = &options.force,
-          .resume = &options.resume};
-}
-
-inline OptionParts PartsOf(MergeOptions& options) {
-  return {.key = &options.key,
-          .include = &options.include,
-          .exclude = &options.exclude,
-          .partial = &options.partial,
-          .force = &options.force,
-          .memory_limit = &options.memory_limit};
-}
 
 inline OptionParts PartsOf(VerifyOptions& options) { return {.key = &options.key}; }
 

@@ -160,7 +160,7 @@ std::string HowToGoOn(uint64_t workers, const std::vector<uint64_t>& outstanding
 }  // namespace
 
 bool StatesCrc(const JobSpec& spec, std::string_view path) {
-  return spec.states_crc && !path.ends_with(".json");
+  return spec.target.states_crc && !path.ends_with(".json");
 }
 
 Result<JobSpec> CheckedSpec(JobSpec spec) {
@@ -186,13 +186,16 @@ JobText JobTextOf(const JobSpec& spec) {
   JobText job;
   job.tool_version = kVersion;
   job.manifest_name = spec.manifest_name;
-  job.checksum = spec.checksum;
-  job.states_crc = spec.states_crc;
-  job.encryption = spec.encryption;
+  job.checksum = spec.checks.checksum;
+  job.states_crc = spec.target.states_crc;
+  if (spec.target.encryption) {
+    job.encryption =
+        fmt::format("{} {}", EncryptionModeName(*spec.target.encryption), spec.key_check);
+  }
   job.workers = spec.workers;
   job.source_strategy = spec.source_strategy;
   job.target_strategy = spec.target_strategy;
-  job.prune = spec.prune;
+  job.prune = spec.output.prune;
   job.origin = spec.origin;
   job.stamps = spec.stamps;
   for (const ManifestFile& file : spec.files) {
@@ -264,25 +267,22 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
 Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
                        const std::string& fingerprint, const std::string& path) {
   JobSpec spec;
-  spec.target_folder = target_folder;
+  spec.target.folder = target_folder;
   spec.fingerprint = fingerprint;
   spec.manifest_name = job.manifest_name;
   spec.source_strategy = job.source_strategy;
   spec.target_strategy = job.target_strategy;
-  spec.checksum = job.checksum;
-  spec.states_crc = job.states_crc;
-  spec.encryption = job.encryption;
+  spec.checks.checksum = job.checksum;
+  spec.target.states_crc = job.states_crc;
   spec.workers = job.workers;
-  spec.prune = job.prune;
+  spec.output.prune = job.prune;
   spec.origin = job.origin;
   spec.stamps = job.stamps;
-  std::optional<EncryptionMode> encryption;
-  std::string key_check;
   if (!job.encryption.empty()) {
     const size_t blank = job.encryption.find(' ');
-    encryption = ParseEncryptionMode(job.encryption.substr(0, blank));
-    if (blank != std::string::npos) key_check = job.encryption.substr(blank + 1);
-    if (!encryption) {
+    spec.target.encryption = ParseEncryptionMode(job.encryption.substr(0, blank));
+    if (blank != std::string::npos) spec.key_check = job.encryption.substr(blank + 1);
+    if (!spec.target.encryption) {
       return CorruptError(fmt::format("{}: {} is not an encryption mode; remove its folder",
                                       Escape(path), Quote(job.encryption)));
     }
@@ -301,8 +301,8 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
                       Escape(path), Quote(targets.substr(0, targets.find('\n')))));
     }
     spec.files.push_back({.path = target.substr(blank + 1), .size = *size});
-    spec.files.back().encryption = encryption;
-    spec.files.back().key_check = key_check;
+    spec.files.back().encryption = spec.target.encryption;
+    spec.files.back().key_check = spec.key_check;
   }
   return spec;
 }

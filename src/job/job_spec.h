@@ -33,7 +33,11 @@ struct NamesToCome {
 };
 
 struct JobSpec {
-  std::string target_folder;
+  // Its folder, whether files state a CRC-32 of themselves, and how they are encrypted: the key is
+  // to read them back.
+  TargetSpec target;
+  CheckChoice checks;       // `checksum`, `refuse_overflow`
+  OutputChoice output;      // of outputs and manifests that are there
   std::string fingerprint;  // of the plan for all ranks, so that runs for some of them join
   std::string manifest_name = "manifest.json";  // "manifest_partS.json" for stage S alone
   std::string source_strategy;                  // their digests, for the manifest; empty: none
@@ -47,17 +51,7 @@ struct JobSpec {
   std::vector<std::string> source_identities;
   // Of each file that was chosen as a source, an index included, for the manifest; each path once.
   std::vector<SourceStamp> stamps = {};
-  bool checksum = true;     // the part records hold digests
-  bool states_crc = false;  // checkpoint files state a CRC-32 of themselves
-  // With what files are encrypted, as JobText has it; empty: they are not. And the key, to read
-  // them back with.
-  std::string encryption = {};
-  std::shared_ptr<const EncryptionKey> key = {};
-  bool refuse_lost = false;  // publish nothing where a cast made a finite value infinite or NaN
-  bool force = false;        // replace outputs and manifests that are there
-  Resume resume = Resume::kNo;
-  // Remove, after publication, what the manifest listed that is replaced and the new one does not.
-  bool prune = false;
+  std::string key_check = {};  // of the key that files are encrypted with (KeyCheck)
   // Whether readers of the target folder will take the set's files, before anything is written and
   // before it is published; empty: not asked. Errors: kAlreadyExists, kIo.
   std::function<Status(const NamesToCome& names)> check_readers = {};

@@ -34,7 +34,7 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
   const JobText own = JobTextOf(spec);
   RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> journal, folder->ReadJournal());
   if (!journal) {
-    if (spec.resume == Resume::kNo) return leftover;
+    if (spec.output.resume == Resume::kNo) return leftover;
     RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, folder->ReadJob());
     if (!job) return leftover;
     const std::string path = parent.PathOf(fingerprint);
@@ -58,7 +58,7 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
   if (!manifest) {
     // By force, a set that is finished is made anew.
     leftover.published = true;
-    if (!same_plan || !journal->IsSameJob(own) || spec.force) return leftover;
+    if (!same_plan || !journal->IsSameJob(own) || spec.output.force) return leftover;
     RESHARD_ASSIGN_OR_RETURN(auto published, PublishedFiles(target, spec));
     if (!published) return leftover;
     leftover.fate = Fate::kCleanUp;
@@ -67,7 +67,7 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
   }
   leftover.files = std::move(manifest->files);
   if (!same_plan) {
-    if (!spec.force) {
+    if (!spec.output.force) {
       return AlreadyExistsError(
           fmt::format("{}: an earlier conversion (plan {}) was interrupted while it was published; "
                       "run the same "
@@ -99,7 +99,7 @@ Status NoteDiscarded(const OutputDirectory& parent, const std::vector<Leftover>&
     if (!folder.ok()) continue;
     const auto job = folder->ReadJob();
     if (!job.ok() || !*job) continue;
-    const auto left = SpecOf(**job, spec.target_folder, leftover.fingerprint, "");
+    const auto left = SpecOf(**job, spec.target.folder, leftover.fingerprint, "");
     if (!left.ok()) continue;
     uint64_t finished = 0;
     for (const ManifestFile& file : left->files) {
@@ -110,7 +110,7 @@ Status NoteDiscarded(const OutputDirectory& parent, const std::vector<Leftover>&
     const bool same = leftover.fingerprint == spec.fingerprint &&
                       CheckSameJob(**job, JobTextOf(spec), "", {}).ok();
     spec.note(fmt::format("{}: {} of {} files that an interrupted run had finished {} discarded{}",
-                          Escape(spec.target_folder), finished, left->files.size(),
+                          Escape(spec.target.folder), finished, left->files.size(),
                           finished == 1 ? "is" : "are",
                           same ? "; `resume` keeps them" : ", as that run was another one"));
   }

@@ -45,7 +45,7 @@ std::optional<PrunedFile> Compare(const ManifestFile& file, const FileIdentity& 
       [&](const PrunedFile& one) { return one.path == found.path && one.identity == identity; });
   if (check == PruneCheck::kSizes || file.digest.empty() || is_known) return found;
   const std::string path = fmt::format("{}/{}", target.path(), file.path);
-  const auto same = IsAsRecorded(path, file.size, file.digest, spec.key, {});
+  const auto same = IsAsRecorded(path, file.size, file.digest, spec.target.encryption_key, {});
   return same.ok() && *same ? std::optional(found) : std::nullopt;
 }
 
@@ -54,7 +54,7 @@ std::optional<PrunedFile> Compare(const ManifestFile& file, const FileIdentity& 
 Result<Pruning> FindPruned(const JobSpec& spec, const TargetFindings& findings,
                            const OutputDirectory& target, PruneCheck check, const Pruning& known) {
   Pruning pruning;
-  if (!spec.prune) return pruning;
+  if (!spec.output.prune) return pruning;
   RESHARD_ASSIGN_OR_RETURN(const std::vector<ManifestFile> gone,
                            Candidates(spec, findings, target));
   for (const ManifestFile& file : gone) {
@@ -76,7 +76,7 @@ Status CheckReaders(const JobSpec& spec, const TargetFindings& findings, const P
   for (const ManifestFile& file : spec.files) names.listed.insert(file.path);
   for (const PrunedFile& file : pruning.files) names.gone.insert(file.path);
   for (const ManifestFile& file : findings.abandoned) names.of_older.insert(file.path);
-  names.prunes = spec.prune;
+  names.prunes = spec.output.prune;
   return spec.check_readers(names);
 }
 

@@ -160,7 +160,7 @@ Status ReportLost(const JobSpec& spec, const std::map<std::string, LostValues>& 
   report.values_lost = WarnOfLost(infinite, "finite",
                                   "infinite or NaN, too large for the dtype that they were cast to",
                                   report.warnings);
-  if (report.values_lost > 0 && spec.refuse_lost) {
+  if (report.values_lost > 0 && spec.checks.refuse_overflow) {
     return MismatchError(report.warnings.back().message +
                          "; nothing was published: cast to a dtype of a larger range, or leave "
                          "these parameters as they are");
@@ -204,6 +204,19 @@ Status ManifestBuilder::Add(const ManifestFile& file, std::string_view record) {
 Manifest ManifestBuilder::Finish() {
   manifest_.sources = sources_.Sources();
   return std::move(manifest_);
+}
+
+Result<Superseded> CheckSuperseded(const JobSpec& spec, const OutputDirectory& target, bool replace,
+                                   PruneCheck check, std::vector<ManifestFile> abandoned) {
+  Superseded superseded;
+  RESHARD_ASSIGN_OR_RETURN(superseded.findings, CheckTarget(target, spec, replace));
+  std::vector<ManifestFile>& all = superseded.findings.abandoned;
+  all.insert(all.end(), std::make_move_iterator(abandoned.begin()),
+             std::make_move_iterator(abandoned.end()));
+  RESHARD_ASSIGN_OR_RETURN(superseded.pruning,
+                           FindPruned(spec, superseded.findings, target, check));
+  RESHARD_RETURN_IF_ERROR(CheckReaders(spec, superseded.findings, superseded.pruning));
+  return superseded;
 }
 
 Status MakePublishable(const JobSpec& spec, const Superseded& superseded,

@@ -71,6 +71,11 @@ struct Superseded {
   std::vector<std::string> abandoned_jobs;  // their fingerprints
 };
 
+// Returns what the spec's set replaces in `target`, where it may (CheckTarget, CheckReaders).
+// `abandoned`: more files of sets before.
+Result<Superseded> CheckSuperseded(const JobSpec& spec, const OutputDirectory& target, bool replace,
+                                   PruneCheck check, std::vector<ManifestFile> abandoned = {});
+
 // Makes the spec's files, all staged in `folder`, publishable: from here on the publication can be
 // completed by any process. `unflushed`: as for JobFolder::Commit. Errors: kIo.
 Status MakePublishable(const JobSpec& spec, const Superseded& superseded,

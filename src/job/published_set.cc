@@ -71,10 +71,10 @@ Result<bool> IsUnchanged(const OutputDirectory& target, const ManifestFile& file
   if (!written || !record) return false;
   const bool is_younger = written->identity.mtime_ns() > record->identity.mtime_ns() ||
                           written->identity.ctime_ns() > record->identity.ctime_ns();
-  if (!is_younger && spec.resume != Resume::kVerify) return true;
+  if (!is_younger && spec.output.resume != Resume::kVerify) return true;
   if (file.digest.empty()) return false;
   return IsAsRecorded(fmt::format("{}/{}", target.path(), file.path), file.size, file.digest,
-                      spec.key, spec.stop);
+                      spec.target.encryption_key, spec.stop);
 }
 
 // Adds what the part record of a listed file says. Returns false if the file or its record is not
@@ -105,7 +105,7 @@ Result<PublishedSet> FindPublished(const OutputDirectory& target, const JobSpec&
   for (const ManifestFile& own : spec.files) {
     if (!set.difference.empty()) return set;
     const ManifestFile* listed = FindListed(*manifest, own.path);
-    set.difference = DifferenceOf(listed, own, spec.checksum);
+    set.difference = DifferenceOf(listed, own, spec.checks.checksum);
     if (!set.difference.empty()) return set;
     RESHARD_ASSIGN_OR_RETURN(const bool is_whole, AddRecord(target, *listed, builder));
     if (!is_whole) set.difference = fmt::format("{} is missing or damaged", Escape(own.path));
@@ -115,7 +115,8 @@ Result<PublishedSet> FindPublished(const OutputDirectory& target, const JobSpec&
   set.difference = DifferenceOfTaken(builder.Finish().sources, spec);
   const bool is_refused = std::any_of(set.lost.begin(), set.lost.end(),
                                       [](const auto& lost) { return lost.second.values > 0; });
-  if (spec.refuse_lost && is_refused) set.difference = "casts made values of it infinite or NaN";
+  if (spec.checks.refuse_overflow && is_refused)
+    set.difference = "casts made values of it infinite or NaN";
   for (const ManifestFile& own : spec.files) {
     if (!set.difference.empty()) return set;
     RESHARD_ASSIGN_OR_RETURN(const bool unchanged,
@@ -133,7 +134,7 @@ Result<PublishedSet> FindPublished(const OutputDirectory& target, const JobSpec&
     const auto entry = LookAt(target, file.path);
     if (entry.ok() && *entry) set.left.push_back(file.path);
   }
-  if (spec.prune && !set.left.empty()) {
+  if (spec.output.prune && !set.left.empty()) {
     set.difference = "`prune` has files of earlier sets to remove";
     return set;
   }

@@ -189,7 +189,7 @@ Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec&
     std::vector<ManifestFile> left = LastRunOf(*origin).left;
     findings.abandoned.insert(findings.abandoned.end(), left.begin(), left.end());
   }
-  if (spec.prune && !findings.has_manifest) {
+  if (spec.output.prune && !findings.has_manifest) {
     return NotFoundError(
         fmt::format("{}: `prune` removes what only the replaced manifest lists, and there is none "
                     "that can be read; leave the option out",

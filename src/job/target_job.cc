@@ -54,28 +54,26 @@ uint64_t BytesToWrite(const JobSpec& spec, const FinishedFiles& finished) {
 }
 
 // Whether a set that is complete already will do. `force` alone writes it again.
-bool LooksForPublished(const JobSpec& spec) { return spec.resume != Resume::kNo || !spec.force; }
+bool LooksForPublished(const JobSpec& spec) {
+  return spec.output.resume != Resume::kNo || !spec.output.force;
+}
 
 }  // namespace
 
 TargetJob::TargetJob(JobSpec spec, std::vector<std::string> made, OutputDirectory target,
                      JobLock lock)
-    : spec_(std::move(spec)),
-      made_(std::move(made)),
-      target_(std::move(target)),
-      lock_(std::move(lock)) {}
+    : Job(std::move(spec), std::move(target), std::move(lock)), made_(std::move(made)) {}
 
 Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
-  RESHARD_ASSIGN_OR_RETURN(LockedTarget target, LockTarget(spec.target_folder, nullptr));
+  RESHARD_ASSIGN_OR_RETURN(LockedTarget target, LockTarget(spec.target.folder, nullptr));
   // From here on the destructor clears up.
   TargetJob job(std::move(spec), std::move(target.made), std::move(target.folder),
                 std::move(target.lock));
   if (LooksForPublished(job.spec_)) {
-    RESHARD_ASSIGN_OR_RETURN(job.earlier_, TakePublished(job.target_, job.lock_, job.spec_));
+    RESHARD_RETURN_IF_ERROR(job.FindEarlier());
     job.published_ = job.earlier_.found;
     if (job.published_) return job;
-    job.spec_.difference = job.earlier_.difference;
   }
   RESHARD_ASSIGN_OR_RETURN(Recovered recovered,
                            Recover(job.target_, job.lock_.folder(), job.spec_));
@@ -83,16 +81,11 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   job.already_staged_ = recovered.already_staged;
   job.publishing_ = std::move(recovered.publishing);
   if (job.already_staged_) return job;
-  job.superseded_.abandoned_jobs = std::move(recovered.abandoned_jobs);
   RESHARD_ASSIGN_OR_RETURN(
-      job.superseded_.findings,
-      CheckTarget(job.target_, job.spec_, job.spec_.force || recovered.same_files));
-  std::vector<ManifestFile>& abandoned = job.superseded_.findings.abandoned;
-  abandoned.insert(abandoned.end(), recovered.abandoned.begin(), recovered.abandoned.end());
-  RESHARD_ASSIGN_OR_RETURN(job.superseded_.pruning, FindPruned(job.spec_, job.superseded_.findings,
-                                                               job.target_, PruneCheck::kDigests));
-  RESHARD_RETURN_IF_ERROR(
-      CheckReaders(job.spec_, job.superseded_.findings, job.superseded_.pruning));
+      job.superseded_,
+      CheckSuperseded(job.spec_, job.target_, job.spec_.output.force || recovered.same_files,
+                      PruneCheck::kDigests, std::move(recovered.abandoned)));
+  job.superseded_.abandoned_jobs = std::move(recovered.abandoned_jobs);
   const bool resumed = job.folder_.has_value();
   if (resumed) {
     RESHARD_ASSIGN_OR_RETURN(job.finished_, job.KeepFinished());
@@ -118,12 +111,12 @@ Result<FinishedFiles> TargetJob::KeepFinished() const {
 
 Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
   RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
-  if (spec.target_folder.empty()) {
+  if (spec.target.folder.empty()) {
     return InvalidArgumentError("the target folder's path is empty");
   }
-  const auto target = OutputDirectory::Open(spec.target_folder);
+  const auto target = OutputDirectory::Open(spec.target.folder);
   if (target.status().code() == StatusCode::kNotFound) {
-    RESHARD_ASSIGN_OR_RETURN(const OutputDirectory above, OpenNearest(spec.target_folder));
+    RESHARD_ASSIGN_OR_RETURN(const OutputDirectory above, OpenNearest(spec.target.folder));
     RESHARD_RETURN_IF_ERROR(above.CheckWritable());
     return CheckSpace(above, BytesToWrite(spec, {}));
   }
@@ -134,7 +127,7 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
     if (earlier.found) return target->FreeBytes();
     spec.difference = earlier.difference;
   }
-  bool replace = spec.force;
+  bool replace = spec.output.force;
   FinishedFiles finished;
   const auto parent = target->OpenFolder(JobLock::kFolderName);
   if (parent.ok()) {
@@ -161,16 +154,13 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
         return AlreadyExistsError(
             fmt::format("{}: an interrupted run of the same plan wrote some of these files; pass "
                         "`force` to replace them",
-                        Escape(spec.target_folder)));
+                        Escape(spec.target.folder)));
       }
     }
   } else if (parent.status().code() != StatusCode::kNotFound) {
     return parent.status();
   }
-  RESHARD_ASSIGN_OR_RETURN(const TargetFindings findings, CheckTarget(*target, spec, replace));
-  RESHARD_ASSIGN_OR_RETURN(const Pruning pruning,
-                           FindPruned(spec, findings, *target, PruneCheck::kSizes));
-  RESHARD_RETURN_IF_ERROR(CheckReaders(spec, findings, pruning));
+  RESHARD_RETURN_IF_ERROR(CheckSuperseded(spec, *target, replace, PruneCheck::kSizes).status());
   return CheckSpace(*target, BytesToWrite(spec, finished));
 }
 
@@ -201,8 +191,8 @@ const PartRecordHead* TargetJob::Finished(const std::string& path) const {
 
 Result<bool> TargetJob::IsAsRecorded(const std::string& path, const std::stop_token& stop) const {
   if (const PartRecordHead* head = Finished(path)) {
-    return reshard::IsAsRecorded(folder_->PathOfStaged(path), head->size, head->digest, spec_.key,
-                                 stop);
+    return reshard::IsAsRecorded(folder_->PathOfStaged(path), head->size, head->digest,
+                                 spec_.target.encryption_key, stop);
   }
   const auto file =
       std::find_if(publishing_.begin(), publishing_.end(),
@@ -211,7 +201,7 @@ Result<bool> TargetJob::IsAsRecorded(const std::string& path, const std::stop_to
   RESHARD_ASSIGN_OR_RETURN(const bool staged, folder_->IsStaged(*file));
   return reshard::IsAsRecorded(
       staged ? folder_->PathOfStaged(path) : fmt::format("{}/{}", target_.path(), path), file->size,
-      file->digest, spec_.key, stop);
+      file->digest, spec_.target.encryption_key, stop);
 }
 
 size_t TargetJob::CountFinished() const {
@@ -226,7 +216,7 @@ size_t TargetJob::CountFinished() const {
 Result<bool> TargetJob::IsKept(const FilePart& part, const std::stop_token& stop) const {
   const std::string& path = spec_.files[part.file].path;
   if (Finished(path) == nullptr) return false;
-  return spec_.resume == Resume::kVerify ? IsAsRecorded(path, stop) : true;
+  return spec_.output.resume == Resume::kVerify ? IsAsRecorded(path, stop) : true;
 }
 
 Result<StagedFile> TargetJob::Create(const FilePart& part, const WriteOptions& options) const {
@@ -250,10 +240,8 @@ Result<PublishReport> TargetJob::Publish() {
                                             lock_.folder(), target_, report));
   }
   folder_->Watch(spec_.meter);
-  RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
+  RESHARD_RETURN_IF_ERROR(PutInPlace(report));
   published_ = true;
-  report.published = true;
-  PruneAfter(*folder_, target_, report);
   ClearAfter(spec_, lock_, target_, report);
   return report;
 }

@@ -6,9 +6,7 @@
 // files that were finished, which a run that resumes keeps and any other one clears. One killed
 // while publishing is completed by the next run of the same plan (job_folder.h).
 //
-// Holds the target's lock until it dies. Move-only. What is about one file may be called by any
-// number of threads at a time, each with files of its own; everything else by one, while no other
-// call is under way.
+// Threads: as Job.
 #ifndef RESHARD_SRC_JOB_TARGET_JOB_H_
 #define RESHARD_SRC_JOB_TARGET_JOB_H_
 
@@ -21,22 +19,17 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/job/job_folder.h"
+#include "src/job/job.h"
 #include "src/job/job_spec.h"
 #include "src/job/publication.h"
-#include "src/job/published_set.h"
-#include "src/os/job_lock.h"
-#include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
-#include "src/os/storage_kind.h"
-#include "src/write/part_sink.h"
 
 namespace reshard {
 
 // Heads of the part records of files that an interrupted run has finished, by path.
 using FinishedFiles = std::map<std::string, PartRecordHead>;
 
-class TargetJob final : public PartSink {
+class TargetJob final : public Job {
  public:
   // Makes the target folder and locks it, deals with what earlier runs left, and checks that the
   // run can succeed (CheckTarget, CheckSpace).
@@ -58,14 +51,6 @@ class TargetJob final : public PartSink {
   // Unless it was published, removes what is staged but not finished; after a failure while
   // publishing, nothing.
   ~TargetJob() override;
-
-  const JobSpec& spec() const { return spec_; }
-  // What the target folder is stored on.
-  StorageKind storage() const { return StorageOf(target_.fd()); }
-
-  // Of a run that resumes, the set that was there. If it is `found`, there is nothing to do, and
-  // nothing but spec() and this may be called.
-  const PublishedSet& earlier() const { return earlier_; }
 
   // Whether nothing is left to write, but only to publish.
   bool already_staged() const { return already_staged_; }
@@ -100,15 +85,10 @@ class TargetJob final : public PartSink {
   // Returns the spec's files that are finished; removes those that are not.
   Result<FinishedFiles> KeepFinished() const;
 
-  JobSpec spec_;
   std::vector<std::string> made_;  // folders made for the target folder
-  OutputDirectory target_;
-  JobLock lock_;
-  std::optional<JobFolder> folder_;
   Superseded superseded_;
   FinishedFiles finished_;                // by an interrupted run
   std::vector<ManifestFile> publishing_;  // the files of the publication that already_staged_ tells
-  PublishedSet earlier_;
   bool already_staged_ = false;
   bool published_ = false;
 };

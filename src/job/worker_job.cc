@@ -39,20 +39,18 @@ Result<std::optional<JobText>> ReadEither(const JobFolder& folder) {
 
 WorkerJob::WorkerJob(JobSpec spec, std::optional<WorkerShare> worker, OutputDirectory target,
                      JobLock lock)
-    : spec_(std::move(spec)),
+    : Job(std::move(spec), std::move(target), std::move(lock)),
       worker_(worker),
-      target_(std::move(target)),
-      lock_(std::move(lock)),
       parts_(PartsOf(spec_.files, spec_.workers)) {}
 
 Result<WorkerJob> WorkerJob::Begin(JobSpec unchecked, const WorkerShare& worker,
                                    const Patience& patience) {
   RESHARD_RETURN_IF_ERROR(CheckWorker(worker));
   unchecked.workers = worker.count;
-  unchecked.resume = Resume::kTrust;
+  unchecked.output.resume = Resume::kTrust;
   unchecked.stop = patience.stop;
   RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
-  RESHARD_ASSIGN_OR_RETURN(LockedTarget target, LockTarget(spec.target_folder, &patience));
+  RESHARD_ASSIGN_OR_RETURN(LockedTarget target, LockTarget(spec.target.folder, &patience));
   WorkerJob job(std::move(spec), worker, std::move(target.folder), std::move(target.lock));
   Status started = job.Start();
   if (!started.ok()) {
@@ -69,9 +67,8 @@ Result<WorkerJob> WorkerJob::Begin(JobSpec unchecked, const WorkerShare& worker,
 Status WorkerJob::Start() {
   bool same_files = false;
   if (lock_.alone()) {
-    RESHARD_ASSIGN_OR_RETURN(earlier_, TakePublished(target_, lock_, spec_));
+    RESHARD_RETURN_IF_ERROR(FindEarlier());
     if (earlier_.found) return {};
-    spec_.difference = earlier_.difference;
   }
   if (lock_.alone()) {
     RESHARD_ASSIGN_OR_RETURN(Recovered recovered, Recover(target_, lock_.folder(), spec_));
@@ -90,11 +87,9 @@ Status WorkerJob::Start() {
     for (const ManifestFile& file : spec_.files) bytes = SaturatingAdd(bytes, file.stored_size());
   }
   if (!begun || !unfinished_.empty()) {
-    RESHARD_ASSIGN_OR_RETURN(const TargetFindings findings,
-                             CheckTarget(target_, spec_, spec_.force || same_files));
-    RESHARD_ASSIGN_OR_RETURN(const Pruning pruning,
-                             FindPruned(spec_, findings, target_, PruneCheck::kSizes));
-    RESHARD_RETURN_IF_ERROR(CheckReaders(spec_, findings, pruning));
+    RESHARD_RETURN_IF_ERROR(
+        CheckSuperseded(spec_, target_, spec_.output.force || same_files, PruneCheck::kSizes)
+            .status());
     RESHARD_RETURN_IF_ERROR(CheckSpace(target_, bytes).status());
   }
   if (!begun) {
@@ -272,7 +267,7 @@ Status WorkerJob::JoinFile(size_t number, bool wait, const Patience& patience) c
   if (StatesCrc(spec_, file.path)) {
     RESHARD_ASSIGN_OR_RETURN(crc, FindCrc(path, patience.stop));
     read = std::move(crc->without);
-  } else if (spec_.checksum) {
+  } else if (spec_.checks.checksum) {
     RESHARD_ASSIGN_OR_RETURN(read, DigestFile(path, patience.stop));
   }
   RESHARD_ASSIGN_OR_RETURN(const std::string record,
@@ -299,8 +294,8 @@ Result<Superseded> WorkerJob::FindSuperseded() const {
   Superseded superseded;
   RESHARD_ASSIGN_OR_RETURN(superseded.findings, CheckTarget(target_, spec_, true));
   JobSpec forced = spec_;
-  forced.force = true;
-  forced.resume = Resume::kNo;
+  forced.output.force = true;
+  forced.output.resume = Resume::kNo;
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
                            JudgeLeftovers(target_, lock_.folder(), forced));
   for (const Leftover& leftover : leftovers) {
@@ -362,9 +357,7 @@ Result<PublishReport> WorkerJob::Commit(const Patience& patience) {
     RESHARD_RETURN_IF_ERROR(
         MakePublishable(spec_, superseded, joined, *folder_, lock_.folder(), target_, report));
   }
-  RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
-  report.published = true;
-  PruneAfter(*folder_, target_, report);
+  RESHARD_RETURN_IF_ERROR(PutInPlace(report));
   // A worker that begins now finds what is published, not half of what is cleared away.
   const Status alone = lock_.Dismiss(patience);
   if (alone.ok()) {

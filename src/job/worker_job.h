@@ -6,9 +6,8 @@
 // it has finished; the same worker goes on with it. Parts of a file that several workers write
 // leave block records; when all are there, one process joins them into the file's part record.
 //
-// Holds the target's lock together with the other workers, so that no other run writes there. Move-
-// only. What is about one part may be called by any number of threads at a time, each with parts of
-// its own; everything else by one, while no other call is under way.
+// Holds the target's lock together with the other workers, so that no other run writes there.
+// Threads: as Job.
 #ifndef RESHARD_SRC_JOB_WORKER_JOB_H_
 #define RESHARD_SRC_JOB_WORKER_JOB_H_
 
@@ -23,19 +22,14 @@
 #include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/job/file_shares.h"
-#include "src/job/job_folder.h"
+#include "src/job/job.h"
 #include "src/job/job_spec.h"
-#include "src/job/publication.h"
-#include "src/job/published_set.h"
 #include "src/os/job_lock.h"
-#include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
-#include "src/os/storage_kind.h"
-#include "src/write/part_sink.h"
 
 namespace reshard {
 
-class WorkerJob final : public PartSink {
+class WorkerJob final : public Job {
  public:
   // Makes the target folder, joins the workers that are at work there, and checks that the run can
   // succeed. The first one deals with what earlier runs left, as TargetJob does with
@@ -51,15 +45,10 @@ class WorkerJob final : public PartSink {
   static Result<std::optional<WorkerJob>> Open(const std::string& target_folder,
                                                const Patience& patience);
 
-  // As TargetJob::earlier.
-  const PublishedSet& earlier() const { return earlier_; }
-
-  const JobSpec& spec() const { return spec_; }
   // Sets what a spec that was read from its text does not have.
   void set_check_readers(std::function<Status(const NamesToCome& names)> check) {
     spec_.check_readers = std::move(check);
   }
-  StorageKind storage() const { return StorageOf(target_.fd()); }
   // Of a job that was opened: the workers that were at work then, and in which processes as far as
   // that is known.
   const std::map<uint64_t, std::string>& at_work() const { return at_work_; }
@@ -100,12 +89,7 @@ class WorkerJob final : public PartSink {
   Status CheckCanComplete(const JobText& journal) const;
   Result<Superseded> FindSuperseded() const;
 
-  JobSpec spec_;
   std::optional<WorkerShare> worker_;  // none: only to publish
-  PublishedSet earlier_;
-  OutputDirectory target_;
-  JobLock lock_;
-  std::optional<JobFolder> folder_;
   std::optional<FileLock> worker_lock_;
   std::vector<std::vector<ByteRange>> parts_;  // of each file
   std::map<uint64_t, std::string> at_work_;

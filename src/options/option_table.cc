@@ -35,10 +35,6 @@ template <auto kPart, auto kMember>
 OptionPlace WordAt(const OptionParts& parts) {
   return WordPlace(&((parts.*kPart)->*kMember));
 }
-template <auto kPart>
-OptionPlace WordAt(const OptionParts& parts) {
-  return WordPlace(parts.*kPart);
-}
 
 // The first word of a kSwitchOrWord is what the option without a value means.
 constexpr WordMeaning kFormats[] = {{"ckpt", Of(TargetFormat::kCkpt)},
@@ -87,7 +83,7 @@ constexpr Option kOptions[] = {
      .word = "force",
      .calls = kWrites | kReportCall | kRecodeCall | kMergeCall,
      .help = "Replace existing outputs",
-     .place = At<&Parts::force>},
+     .place = At<&Parts::output, &OutputChoice::force>},
     {.name = "resume",
      .word = "resume",
      .type = OptionType::kSwitchOrWord,
@@ -95,7 +91,7 @@ constexpr Option kOptions[] = {
      .help = "Keep what an interrupted run of the same command finished; =verify checks its "
              "digests first",
      .words = kResumes,
-     .place = WordAt<&Parts::resume>},
+     .place = WordAt<&Parts::output, &OutputChoice::resume>},
     {.name = "format",
      .word = "format",
      .type = OptionType::kWord,
@@ -203,7 +199,7 @@ constexpr Option kOptions[] = {
      .calls = kWrites,
      .group = "Target",
      .help = "Remove files that only the replaced manifest lists",
-     .place = At<&Parts::prune>},
+     .place = At<&Parts::output, &OutputChoice::prune>},
     {.name = "encryption",
      .word = "encrypt",
      .type = OptionType::kWord,
@@ -214,7 +210,7 @@ constexpr Option kOptions[] = {
              "two",
      .words = kModes,
      .effect = Effect::kBytesAsBefore,
-     .place = WordAt<&Parts::encryption>},
+     .place = WordAt<&Parts::target, &TargetSpec::encryption>},
     {.name = "encryption_key",
      .word = "encrypt_key_file",
      .type = OptionType::kKeyFile,
@@ -222,7 +218,7 @@ constexpr Option kOptions[] = {
      .group = "Target",
      .value = "FILE",
      .help = "File with the key for the target files",
-     .place = At<&Parts::encryption_key>},
+     .place = At<&Parts::target, &TargetSpec::encryption_key>},
     {.name = "encryption_key",
      .word = "encrypt_key_env",
      .type = OptionType::kKeyVariable,
@@ -230,14 +226,14 @@ constexpr Option kOptions[] = {
      .group = "Target",
      .value = "VAR",
      .help = "Environment variable with this key",
-     .place = At<&Parts::encryption_key>},
+     .place = At<&Parts::target, &TargetSpec::encryption_key>},
     {.name = "crc",
      .word = "crc",
      .calls = kWrites | kRecodeCall,
      .group = "Target",
      .help = "Add a CRC-32, for load_checkpoint(crc_check=True)",
      .effect = Effect::kBytesAsBefore,
-     .place = At<&Parts::states_crc>},
+     .place = At<&Parts::target, &TargetSpec::states_crc>},
 
     {.name = "include",
      .word = "include",
@@ -266,7 +262,7 @@ constexpr Option kOptions[] = {
      .help = "JSON file of new names: {\"old name\": \"new name\"} or {\"patterns\": {\"old.*\": "
              "\"new.*\"}}",
      .effect = Effect::kBytesAsBefore,
-     .place = At<&Parts::renames>},
+     .place = At<&Parts::selection, &Selection::renames>},
     {.name = "casts",
      .word = "dtype",
      .type = OptionType::kCasts,
@@ -330,14 +326,14 @@ constexpr Option kOptions[] = {
      .group = "Checks",
      .help = "Take a file that says it is one of several, as -00001-of-00002 does, without the "
              "others",
-     .place = At<&Parts::partial>},
+     .place = At<&Parts::checks, &CheckChoice::partial>},
     {.name = "checksum",
      .word = "no_checksum",
      .calls = kWrites | kRecodeCall,
      .group = "Checks",
      .help = "Neither check nor write checksums; verify then compares sizes only",
      .negates = true,
-     .place = At<&Parts::checksum>},
+     .place = At<&Parts::checks, &CheckChoice::checksum>},
 
     {.name = "memory_limit",
      .word = "memory_limit",
@@ -421,12 +417,8 @@ OptionParts PartsOf(ConversionSpec& spec) {
           .target = &spec.target,
           .selection = &spec.selection,
           .key = &spec.source.key,
-          .encryption = &spec.target.encryption,
-          .encryption_key = &spec.target.encryption_key,
-          .states_crc = &spec.target.states_crc,
           .include = &spec.selection.include,
-          .exclude = &spec.selection.exclude,
-          .renames = &spec.selection.renames};
+          .exclude = &spec.selection.exclude};
 }
 
 void SetOption(const Option& option, const OptionParts& parts, const OptionValue& value) {
@@ -452,10 +444,7 @@ void SetOption(const Option& option, const OptionParts& parts, const OptionValue
       option.place(parts));
 }
 
-namespace {
-
-// Nothing where a member has no value.
-std::optional<OptionValue> ValueAt(const Option& option, const OptionPlace& there) {
+std::optional<OptionValue> ValueIn(const Option& option, const OptionParts& parts) {
   return std::visit(
       [&](const auto& place) -> std::optional<OptionValue> {
         using Place = std::decay_t<decltype(place)>;
@@ -478,13 +467,11 @@ std::optional<OptionValue> ValueAt(const Option& option, const OptionPlace& ther
           return *place;
         }
       },
-      there);
+      option.place(parts));
 }
 
-}  // namespace
-
 std::optional<OptionValue> ValueIn(const Option& option, ConversionSpec& spec) {
-  return ValueAt(option, option.place(PartsOf(spec)));
+  return ValueIn(option, PartsOf(spec));
 }
 
 bool IsUsual(const Option& option, ConversionSpec& spec) {

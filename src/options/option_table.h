@@ -93,19 +93,11 @@ struct OptionParts {
   TargetSpec* target = nullptr;
   Selection* selection = nullptr;
   CheckChoice* checks = nullptr;
-  // Members of these that other calls have by themselves.
+  OutputChoice* output = nullptr;
+  // Members of the first three that other calls have by themselves.
   std::shared_ptr<const EncryptionKey>* key = nullptr;
-  std::optional<EncryptionMode>* encryption = nullptr;
-  std::shared_ptr<const EncryptionKey>* encryption_key = nullptr;
-  bool* states_crc = nullptr;
   std::vector<std::string>* include = nullptr;
   std::vector<std::string>* exclude = nullptr;
-  Renames* renames = nullptr;
-  bool* partial = nullptr;
-  bool* checksum = nullptr;
-  bool* force = nullptr;
-  bool* prune = nullptr;
-  Resume* resume = nullptr;
   uint64_t* memory_limit = nullptr;
   IoChoice* io = nullptr;
   std::optional<WorkerShare>* shard = nullptr;
@@ -187,11 +179,11 @@ OptionParts PartsOf(ConversionSpec& spec);
 // Sets the member of an option. `value` is of the option's type, and one of its words.
 void SetOption(const Option& option, const OptionParts& parts, const OptionValue& value);
 
-// Returns the value that `spec` has for an option; nothing where its member has none. The option is
-// one of conversions.
-std::optional<OptionValue> ValueIn(const Option& option, ConversionSpec& spec);
+// Returns the value that an option has; nothing where its member has none.
+std::optional<OptionValue> ValueIn(const Option& option, const OptionParts& parts);
 
-// Returns whether `spec` has the default there.
+// Returns the value that `spec` has for an option of conversions; whether it is the default.
+std::optional<OptionValue> ValueIn(const Option& option, ConversionSpec& spec);
 bool IsUsual(const Option& option, ConversionSpec& spec);
 
 // Dtypes that floats may be cast to, by their words; no value: they are kept.

@@ -258,7 +258,7 @@ Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {
   const std::vector<LostValues> lost = written.lost.values();
   const auto overflowed = std::find_if(lost.begin(), lost.end(),
                                        [](const LostValues& values) { return values.values > 0; });
-  if (work_.refuse_lost && overflowed != lost.end()) {
+  if (work_.refuse_overflow && overflowed != lost.end()) {
     return MismatchError(fmt::format(
         "{}: a cast made {} finite value{} of the parameter {} infinite or NaN, too large for the "
         "dtype that they were cast to; cast to one of a larger range, or leave the parameter as it "

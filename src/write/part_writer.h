@@ -38,11 +38,11 @@ struct PartWork {
   std::function<Result<PlanHandle>(size_t file)> plan;
   // Files are written so, each whole; without a value as planned.
   std::optional<BlockCipher> encryption = {};
-  bool digests = true;       // prove what is written, and state its digests in the records
-  bool refuse_lost = false;  // fail where a cast made a finite value infinite or NaN
-  std::string fingerprint;   // of the plan of all files, for the records
-  SourceNames sources;       // all that plans name, for the records
-  WriteOptions write = {};   // how files are written
+  bool digests = true;           // prove what is written, and state its digests in the records
+  bool refuse_overflow = false;  // fail where a cast made a finite value infinite or NaN
+  std::string fingerprint;       // of the plan of all files, for the records
+  SourceNames sources;           // all that plans name, for the records
+  WriteOptions write = {};       // how files are written
   // With bytes that were written, or, `kept`, those of a part that need not be; may be empty.
   std::function<void(uint64_t bytes, bool kept)> progress = {};
   std::function<void()> part_done = {};  // that is whole, or kept; may be empty

@@ -202,8 +202,9 @@ TEST_F(ConvertPublishedTest, FoldersOfWholeTensors) {
 
 TEST_F(ConvertPublishedTest, RecodedFiles) {
   RecodeOptions recode;
-  recode.source = options().source.path;
-  recode.target_folder = options().target.folder;
+  recode.source.path = options().source.path;
+  recode.target.folder = options().target.folder;
+  recode.target.format = TargetFormat::kSafetensors;
   const auto first = Recode(recode);
   ASSERT_TRUE(first.ok()) << first.status().message();
   EXPECT_FALSE(first->already_published);

@@ -39,11 +39,11 @@ class MergeTest : public testing::Test {
 
   void AddFile(const std::vector<TestTensor>& tensors) { AddFile(EncodeCheckpoint(tensors)); }
   void AddFile(std::string_view bytes) {
-    options_.sources.push_back(
-        folder_.Write("rank_" + std::to_string(options_.sources.size()) + ".ckpt", bytes));
+    options_.files.push_back(
+        folder_.Write("rank_" + std::to_string(options_.files.size()) + ".ckpt", bytes));
   }
   void SetStrategy(const std::vector<NamedLayout>& layouts) {
-    options_.strategy = folder_.Write("strategy.ckpt", ProtobufStrategy(0, layouts));
+    options_.source.strategy = folder_.Write("strategy.ckpt", ProtobufStrategy(0, layouts));
   }
 
   // Merges; returns the tensors written.
@@ -78,15 +78,15 @@ class MergeTest : public testing::Test {
 TEST_F(MergeTest, PatternsChooseWhatIsMerged) {
   AddFile({Rows(w_, 0, 2), step_});
   AddFile({Rows(w_, 2, 9), step_});
-  options_.include = {"*"};
-  options_.exclude = {"st*"};
+  options_.selection.include = {"*"};
+  options_.selection.exclude = {"st*"};
   EXPECT_THAT(Merged(), ElementsAre(w_));
   std::filesystem::remove(options_.output);
-  options_.include = {"x"};
+  options_.selection.include = {"x"};
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming("`include`", "`exclude`", "all 2 "));
   options_.kind = MergeKind::kSegments;
-  options_.include = {"step"};
-  options_.exclude = {};
+  options_.selection.include = {"step"};
+  options_.selection.exclude = {};
   EXPECT_THAT(Merged(), ElementsAre(step_));
 }
 
@@ -147,7 +147,7 @@ TEST_F(MergeTest, AStrategyOfOtherNamesIsRefused) {
   AddFile({norm});
   EXPECT_THAT(Refused(StatusCode::kMismatch),
               Naming("strategy.ckpt: ", "\"model\"", "\"net\"", "`unmatched=copy`", "`exclude`"));
-  options_.copies_unmatched = true;
+  options_.selection.unmatched = UnmatchedPolicy::kCopy;
   EXPECT_THAT(Merged(), ElementsAre(norm));
 }
 
@@ -227,8 +227,8 @@ TEST_F(MergeTest, WhatDoesNotFitIsRefused) {
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
-    options_.sources.clear();
-    options_.strategy.clear();
+    options_.files.clear();
+    options_.source.strategy.clear();
     AddFile({w_, step_});
     AddFile(row.second);
     if (!row.layouts.empty()) SetStrategy(row.layouts);
@@ -247,7 +247,7 @@ TEST_F(MergeTest, AStrategyOfSeveralStagesIsRefused) {
 
 TEST_F(MergeTest, FilesOutOfNaturalOrderAreWarnedOf) {
   for (const char* name : {"rank_1.ckpt", "rank_10.ckpt", "rank_2.ckpt"}) {
-    options_.sources.push_back(folder_.Write(name, EncodeCheckpoint({w_})));
+    options_.files.push_back(folder_.Write(name, EncodeCheckpoint({w_})));
   }
   const auto report = Merge(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
@@ -258,23 +258,26 @@ TEST_F(MergeTest, FilesOutOfNaturalOrderAreWarnedOf) {
 TEST_F(MergeTest, CallsThatMakeNoSenseAreRefused) {
   Refused(StatusCode::kInvalidArgument);
   AddFile({w_});
-  options_.sources.push_back(options_.sources[0]);
+  options_.files.push_back(options_.files[0]);
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming("rank_0.ckpt"));
-  options_.sources = {folder_.path()};
+  options_.files = {folder_.path()};
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming(folder_.path()));
-  options_.sources = {options_.output};
+  options_.files = {options_.output};
   folder_.Write("out.ckpt", EncodeCheckpoint({w_}));
   options_.force = true;
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming("out.ckpt"));
   options_.kind = MergeKind::kSegments;
-  options_.strategy = "s.ckpt";
+  options_.source.strategy = "s.ckpt";
   Refused(StatusCode::kInvalidArgument);
-  options_.strategy.clear();
-  options_.sources = {folder_.Write("empty/notes.txt", "")};
-  options_.sources[0] = folder_.path() / "empty";
+  options_.source.strategy.clear();
+  options_.files = {folder_.Write("empty/notes.txt", "")};
+  options_.files[0] = folder_.path() / "empty";
   EXPECT_THAT(Refused(StatusCode::kNotFound), HasSubstr("has no *.ckpt files"));
   options_.run.jobs = -1;
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("-1 jobs"));
+  options_.run.jobs = 1;
+  options_.selection.ranks = {0};  // of conversions by strategies
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("`ranks` is no option of"));
 }
 
 TEST_F(MergeTest, AnOutputThatExistsIsReplacedOnlyByForce) {
@@ -321,7 +324,7 @@ TEST_F(MergeSegmentsTest, AFoldersFilesCountInNaturalOrder) {
   folder_.Write("parts/net_part2.ckpt", EncodeCheckpoint({a, step_}));
   folder_.Write("parts/.net_part1.ckpt", "hidden");
   folder_.Write("parts/net.txt", "other");
-  options_.sources = {folder_.path() / "parts"};
+  options_.files = {folder_.path() / "parts"};
   EXPECT_THAT(Merged(), ElementsAre(a, step_, b));
 }
 
@@ -331,7 +334,7 @@ TEST_F(MergeSegmentsTest, DuplicatesThatDifferAreRefused) {
   AddFile({w_});
   AddFile({step_, other});
   EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("\"w\" from byte 89 on"));
-  options_.sources.resize(1);
+  options_.files.resize(1);
   AddFile({Rows(w_, 0, 8)});
   EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("found Float16 [8, 5]"));
 }
@@ -367,7 +370,7 @@ TEST_F(MergeTest, FilesAreOfOneFormat) {
 TEST_F(MergeTest, SegmentsOfAFolderMayBeSafetensors) {
   options_.kind = MergeKind::kSegments;
   folder_.Write("parts/0.safetensors", SafetensorsRows(1, "ab"));
-  options_.sources = {(folder_.path() / "parts").string()};
+  options_.files = {(folder_.path() / "parts").string()};
   const auto report = Merge(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->parameters, 1u);

@@ -274,17 +274,17 @@ TEST(ReadersTest, OfFilesEachByThemselves) {
   SetToRead set;
   set.WriteRank(1, {MakeTensor("w", DType::kFloat32, {8, 2})});
   RecodeOptions recode;
-  recode.source = set.options().source.path;
-  recode.target_folder = recode.source;
-  recode.format = TargetFormat::kSafetensors;
+  recode.source.path = set.options().source.path;
+  recode.target.folder = recode.source.path;
+  recode.target.format = TargetFormat::kSafetensors;
   const auto in_place = Recode(recode);
   ASSERT_TRUE(in_place.ok()) << in_place.status().message();
   VerifyOptions verify;
-  verify.target = recode.source;
+  verify.target = recode.source.path;
   const auto report = Verify(verify);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->damages, IsEmpty());
-  recode.target_folder = set.options().target.folder;
+  recode.target.folder = set.options().target.folder;
   set.Leave("rank_1/zzz-9_9.safetensors");
   EXPECT_EQ(Recode(recode).status().code(), StatusCode::kAlreadyExists);
 }

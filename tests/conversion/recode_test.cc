@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reshard/checkpoint.h"
@@ -26,8 +28,9 @@ using testing::HasSubstr;
 class RecodeTest : public testing::Test {
  protected:
   RecodeTest() {
-    options_.source = folder_.path() / "src";
-    options_.target_folder = folder_.path() / "out";
+    options_.source.path = folder_.path() / "src";
+    options_.target.folder = folder_.path() / "out";
+    options_.target.format = TargetFormat::kSafetensors;
   }
 
   void AddFile(const std::string& path, const std::vector<TestTensor>& tensors) {
@@ -49,7 +52,7 @@ class RecodeTest : public testing::Test {
   std::string Refused(StatusCode code) {
     const auto report = Recode(options_);
     EXPECT_EQ(report.status().code(), code) << report.status().message();
-    EXPECT_FALSE(fs::exists(options_.target_folder));
+    EXPECT_FALSE(fs::exists(options_.target.folder));
     return report.status().message();
   }
   std::vector<std::string> NamesOf(const std::string& path) {
@@ -89,10 +92,10 @@ TEST_F(RecodeTest, TakesAllFilesOfFoldersThatBeginWithRank) {
 
 TEST_F(RecodeTest, TakesTheFilesOfAFolderWithoutSuchFoldersAndBesideThem) {
   AddFile("a.ckpt.ckpt", {MakeTensor("w", DType::kBFloat16, {3})});
-  options_.target_folder = options_.source;
+  options_.target.folder = options_.source.path;
   EXPECT_THAT(Recoded(), ElementsAre("a.ckpt.safetensors"));
-  options_.format = TargetFormat::kCkpt;
-  options_.target_folder = folder_.path() / "out";
+  options_.target.format = TargetFormat::kCkpt;
+  options_.target.folder = folder_.path() / "out";
   EXPECT_THAT(Recoded(), ElementsAre("a.ckpt.ckpt"));
   EXPECT_EQ(ReadFile(folder_.path() / "out/a.ckpt.ckpt"),
             ReadFile(folder_.path() / "src/a.ckpt.ckpt"));
@@ -101,7 +104,7 @@ TEST_F(RecodeTest, TakesTheFilesOfAFolderWithoutSuchFoldersAndBesideThem) {
 TEST_F(RecodeTest, ReplacesNoSource) {
   AddFile("a.ckpt", {MakeTensor("w", DType::kFloat32, {3})});
   fs::create_hard_link(folder_.path() / "src/a.ckpt", folder_.path() / "src/a.safetensors");
-  options_.target_folder = options_.source;
+  options_.target.folder = options_.source.path;
   options_.force = true;
   const auto report = Recode(options_);
   EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
@@ -112,12 +115,12 @@ TEST_F(RecodeTest, RenamesWithinEachFile) {
   AddFile("rank_0/n.ckpt",
           {MakeTensor("a", DType::kFloat32, {2}), MakeTensor("c", DType::kFloat32, {2})});
   AddFile("rank_1/n.ckpt", {MakeTensor("b", DType::kFloat32, {2})});
-  options_.renames.names = {{"a", "b"}};
+  options_.selection.renames.names = {{"a", "b"}};
   Recoded();
   EXPECT_THAT(NamesOf("rank_0/n.safetensors"), ElementsAre("b", "c"));
   EXPECT_THAT(NamesOf("rank_1/n.safetensors"), ElementsAre("b"));
-  fs::remove_all(options_.target_folder);
-  options_.renames.names = {{"a", "c"}};
+  fs::remove_all(options_.target.folder);
+  options_.selection.renames.names = {{"a", "c"}};
   EXPECT_THAT(Refused(StatusCode::kMismatch), Naming("\"a\"", "\"c\""));
 }
 
@@ -126,28 +129,28 @@ TEST_F(RecodeTest, OrdersCheckpointsByTheOldNames) {
                      MakeTensor("a", DType::kInt8, {2})});
   EXPECT_THAT(Recoded(), ElementsAre("n.safetensors"));
   EXPECT_THAT(NamesOf("n.safetensors"), ElementsAre("b", "a", "x"));
-  options_.source = options_.target_folder;
-  options_.target_folder = folder_.path() / "back";
-  options_.format = TargetFormat::kCkpt;
-  options_.renames.names = {{"a", "z"}};
+  options_.source.path = options_.target.folder;
+  options_.target.folder = folder_.path() / "back";
+  options_.target.format = TargetFormat::kCkpt;
+  options_.selection.renames.names = {{"a", "z"}};
   Recoded();
   EXPECT_THAT(NamesOf("../back/n.ckpt"), ElementsAre("z", "b", "x"));
 }
 
 TEST_F(RecodeTest, LeavesTextsOutOrRefusesThem) {
-  fs::create_directory(options_.source);
+  fs::create_directory(options_.source.path);
   folder_.Write("src/n.ckpt", EncodeCheckpoint({MakeTensor("w", DType::kFloat32, {2})}) +
                                   TensorValue("note", "str", {0}, std::string("h\0\0\0", 4)));
   Recoded();
   EXPECT_THAT(NamesOf("n.safetensors"), ElementsAre("w"));
   EXPECT_THAT(warnings_, ElementsAre(Says(WarningCode::kLeftOut, HasSubstr("\"note\""))));
-  fs::remove_all(options_.target_folder);
-  options_.unmatched = UnmatchedPolicy::kError;
+  fs::remove_all(options_.target.folder);
+  options_.selection.unmatched = UnmatchedPolicy::kError;
   EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("\"note\""));
 }
 
 TEST_F(RecodeTest, RefusesMapTensors) {
-  fs::create_directory(options_.source);
+  fs::create_directory(options_.source.path);
   const std::vector<std::string> parts = {TensorMessage("int32", {1}, "keys"),
                                           TensorMessage("float32", {1}, "vals"),
                                           TensorMessage("int32", {1}, "stat")};
@@ -158,15 +161,38 @@ TEST_F(RecodeTest, RefusesMapTensors) {
 
 TEST_F(RecodeTest, RefusesWhatIsOfTheFormatAlready) {
   AddFile("n.safetensors", {MakeTensor("w", DType::kFloat32, {2})});
-  options_.format = TargetFormat::kCkpt;
+  options_.target.format = TargetFormat::kCkpt;
   EXPECT_THAT(Refused(StatusCode::kMismatch), Naming("n.safetensors"));
-  options_.format = TargetFormat::kSafetensors;
+  options_.target.format = TargetFormat::kSafetensors;
   EXPECT_THAT(Refused(StatusCode::kNotFound), Naming("src"));
-  options_.format = TargetFormat::kUnified;
+  options_.target.format = TargetFormat::kUnified;
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("whole tensors"));
-  options_.format = TargetFormat::kSafetensors;
-  options_.source = folder_.path() / "src/n.safetensors";
+  options_.target.format = TargetFormat::kSafetensors;
+  options_.source.path = folder_.path() / "src/n.safetensors";
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("ends in .ckpt"));
+}
+
+// They belong to conversions by strategies; none is passed over in silence.
+TEST_F(RecodeTest, RefusesOptionsThatItDoesNotTake) {
+  AddFile("rank_0/n.ckpt", {MakeTensor("w", DType::kFloat32, {2})});
+  const RecodeOptions usual = options_;
+  const std::vector<std::pair<std::string, std::function<void()>>> rows = {
+      {"source.strategy", [&] { options_.source.strategy = "s.ckpt"; }},
+      {"source.files", [&] { options_.source.files = {{0, "a.ckpt"}}; }},
+      {"names", [&] { options_.target.names = "{rank}.{ext}"; }},
+      {"ranks", [&] { options_.selection.ranks = {0}; }},
+      {"include", [&] { options_.selection.include = {"w"}; }},
+      {"casts", [&] { options_.selection.casts = {{"", DType::kFloat16}}; }},
+      {"checks.reference", [&] { options_.checks.reference = "full.ckpt"; }},
+      {"partial", [&] { options_.checks.partial = true; }},
+      {"prune", [&] { options_.prune = true; }},
+      {"shard", [&] { options_.shard = WorkerShare{0, 2}; }},
+  };
+  for (const auto& [name, set] : rows) {
+    options_ = usual;
+    set();
+    EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("`" + name + "` is no option of"));
+  }
 }
 
 TEST_F(RecodeTest, ResumesWhatWasStopped) {
@@ -174,7 +200,7 @@ TEST_F(RecodeTest, ResumesWhatWasStopped) {
   AddFile("rank_1/n.ckpt", {MakeTensor("w", DType::kFloat32, {2000})});
   const TemporaryFolder other;
   RecodeOptions whole = options_;
-  whole.target_folder = other.path() / "out";
+  whole.target.folder = other.path() / "out";
   ASSERT_TRUE(Recode(whole).ok());
   std::stop_source stop;
   options_.run.jobs = 1;
@@ -186,7 +212,7 @@ TEST_F(RecodeTest, ResumesWhatWasStopped) {
   options_.run = {};
   options_.resume = Resume::kVerify;
   EXPECT_EQ(Recoded().size(), 2U);
-  EXPECT_EQ(ReadOutputs(options_.target_folder), ReadOutputs(whole.target_folder));
+  EXPECT_EQ(ReadOutputs(options_.target.folder), ReadOutputs(whole.target.folder));
 }
 
 }  // namespace

@@ -175,9 +175,9 @@ class PartsTest : public testing::Test {
   Status Merged(MergeKind kind, const std::vector<std::string>& files, bool partial = false) {
     MergeOptions options;
     options.kind = kind;
-    options.sources = files;
+    options.files = files;
     options.output = folder_.folder().path() / fmt::format("merged{}.safetensors", ++outputs_);
-    options.partial = partial;
+    options.checks.partial = partial;
     return Merge(options).status();
   }
 
@@ -294,9 +294,9 @@ TEST_F(PartsTest, AShardOfAPyTorchSave) {
   digest.source.path = second;
   EXPECT_TRUE(DigestCheckpoint(digest).ok());
   RecodeOptions recode;
-  recode.source = second;
-  recode.target_folder = folder_.folder().path() / "recoded";
-  recode.format = TargetFormat::kCkpt;
+  recode.source.path = second;
+  recode.target.folder = folder_.folder().path() / "recoded";
+  recode.target.format = TargetFormat::kCkpt;
   EXPECT_TRUE(Recode(recode).ok());
 }
 

@@ -41,7 +41,7 @@ TEST(StopRequest, NothingIsReadAfterIt) {
   digest.source.path = source;
   digest.source.strategy = strategy;
   MergeOptions merge;
-  merge.sources = {path, other};
+  merge.files = {path, other};
   merge.output = target;
   InferStrategyOptions infer;
   infer.source = source;

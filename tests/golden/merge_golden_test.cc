@@ -47,10 +47,10 @@ TEST_P(MergeGoldenTest, GivesMindSporesTensor) {
   for (int i = 0; i < GetParam()["slices"].get<int>(); ++i) {
     const std::string rank = std::to_string(i);
     const TestTensor slice = ReadNumpy(data / (name + "_slice" + rank + ".npy"));
-    options.sources.push_back(folder.Write("rank_" + rank + "/w.ckpt", EncodeCheckpoint({slice})));
+    options.files.push_back(folder.Write("rank_" + rank + "/w.ckpt", EncodeCheckpoint({slice})));
   }
   if (GetParam()["strategy"].is_string()) {
-    options.strategy = data / GetParam()["strategy"].get<std::string>();
+    options.source.strategy = data / GetParam()["strategy"].get<std::string>();
   }
   options.output = folder.path() / "merged.ckpt";
   const auto report = Merge(options);
@@ -73,7 +73,7 @@ TEST(MergeSegmentsGoldenTest, SegmentsBecomeOneFile) {
   const TemporaryFolder folder;
   MergeOptions options;
   options.kind = MergeKind::kSegments;
-  options.sources = {kData / "segmented"};
+  options.files = {kData / "segmented"};
   options.output = folder.path() / "whole.ckpt";
   const auto report = Merge(options);
   ASSERT_TRUE(report.ok()) << report.status().message();

@@ -95,14 +95,15 @@ class RecodeGoldenTest : public SafetensorsGoldenTest {};
 TEST_P(RecodeGoldenTest, OutputsAreMindSporesBytes) {
   const TemporaryFolder folder(MemoryFolder());
   RecodeOptions options;
-  options.source = PathOf("src");
-  options.target_folder = folder.path() / "target";
-  options.format = case_.at("format") == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
+  options.source.path = PathOf("src");
+  options.target.folder = folder.path() / "target";
+  options.target.format =
+      case_.at("format") == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
   options.files = case_.value("files", "");
-  if (case_.contains("rename")) options.renames = *ReadRenames(PathOf("rename"));
+  if (case_.contains("rename")) options.selection.renames = *ReadRenames(PathOf("rename"));
   const auto report = Recode(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_EQ(ReadOutputs(options.target_folder), ReadFolder(folder_ / "expected"));
+  EXPECT_EQ(ReadOutputs(options.target.folder), ReadFolder(folder_ / "expected"));
 }
 
 // The keys of metadata come in any order there.
@@ -110,9 +111,10 @@ TEST(CrcGoldenTest, SafetensorsStateMindSporesNumber) {
   const fs::path folder = kData / "crc" / "case_000";
   const TemporaryFolder target(MemoryFolder());
   RecodeOptions options;
-  options.source = folder / "net.ckpt";
-  options.target_folder = target.path() / "target";
-  options.states_crc = true;
+  options.source.path = folder / "net.ckpt";
+  options.target.folder = target.path() / "target";
+  options.target.format = TargetFormat::kSafetensors;
+  options.target.states_crc = true;
   const auto report = Recode(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   std::string expected = ReadFile(folder / "expected" / "net.safetensors");

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reshard/merge.h"
 #include "reshard/tensor.h"
 #include "src/frontend/option_parts.h"
 #include "src/record/line_values.h"

@@ -17,7 +17,7 @@ class ResumeTest : public TargetJobTest {
  protected:
   JobSpec Resuming(const Contents& contents, Resume resume = Resume::kTrust) const {
     JobSpec spec = Spec(contents);
-    spec.resume = resume;
+    spec.output.resume = resume;
     return spec;
   }
 
@@ -122,7 +122,7 @@ TEST_F(ResumeTest, NeedsSpaceOnlyForWhatIsNotFinished) {
     ASSERT_TRUE(job.ok()) << job.status().message();
     EXPECT_NE(job->Finished("rank_0/a.ckpt"), nullptr);
   }
-  spec.resume = Resume::kNo;
+  spec.output.resume = Resume::kNo;
   EXPECT_EQ(TargetJob::Begin(spec).status().code(), StatusCode::kIo);
 }
 
@@ -138,7 +138,7 @@ TEST_F(ResumeTest, RefusesAnotherJob) {
   ExpectRefused(another, StatusCode::kChanged, "source two is new");
   ExpectRefused(Resuming(zero_), StatusCode::kMismatch, "then: target 5 rank_1/a.ckpt, now: none");
   JobSpec without = Resuming(both_);
-  without.checksum = false;
+  without.checks.checksum = false;
   ExpectRefused(without, StatusCode::kMismatch,
                 "begun without `checksum=false`, but now run with it");
   JobSpec other_plan = Resuming(both_);
@@ -162,14 +162,14 @@ TEST_F(ResumeTest, WithoutItEverythingIsWrittenAnew) {
 TEST_F(ResumeTest, FindsItsSetPublished) {
   JobSpec spec = Spec(both_);
   spec.stamps = {{"rank_0/s.ckpt", 1, 2, 3}};
-  spec.checksum = false;
+  spec.checks.checksum = false;
   ASSERT_TRUE(Run(spec, both_).ok());
   // What a run by force left, which was to write it once more.
   JobSpec forced = spec;
-  forced.force = true;
+  forced.output.force = true;
   Leave(forced, zero_);
   ASSERT_TRUE(HasStaging());
-  spec.resume = Resume::kTrust;
+  spec.output.resume = Resume::kTrust;
   const auto job = TargetJob::Begin(spec);
   ASSERT_TRUE(job.ok()) << job.status().message();
   EXPECT_TRUE(job->earlier().found);

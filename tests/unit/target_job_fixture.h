@@ -65,11 +65,11 @@ class TargetJobTest : public testing::Test {
   JobSpec Spec(const Contents& contents, bool force = false,
                const std::string& plan = kPlan) const {
     JobSpec spec;
-    spec.target_folder = Target().string();
+    spec.target.folder = Target().string();
     spec.fingerprint = plan;
     for (const auto& [path, bytes] : contents) spec.files.push_back({path, bytes.size()});
     spec.source_identities = {"source one", "source two"};
-    spec.force = force;
+    spec.output.force = force;
     return spec;
   }
 

@@ -254,7 +254,7 @@ TEST_F(TargetJobTest, DoesNotJoinAnotherCheckpoint) {
   EXPECT_EQ(job.status().code(), StatusCode::kMismatch);
   EXPECT_THAT(job.status().message(),
               Naming("manifest.json: ", "\"rank_0/model.ckpt\"", "100 ", "101 "));
-  second.force = true;
+  second.output.force = true;
   ASSERT_TRUE(run(second, one_).ok());
   EXPECT_EQ(Listed().size(), 1U);
 }

@@ -142,7 +142,7 @@ TEST_F(WorkerJobTest, FindsTheSetPublished) {
     std::filesystem::remove_all(Target());
     JobSpec spec = Spec(both_, force);
     spec.stamps = {{"rank_0/s.ckpt", 1, 2, 3}};
-    spec.checksum = false;
+    spec.checks.checksum = false;
     ASSERT_TRUE(Run(spec, both_).ok());
     const Contents before = Everything(Target());
     const auto job = Begin(spec, 0);

@@ -24,7 +24,7 @@ MergeCommand::MergeCommand(CLI::App& parent)
       ->expected(kLeast, std::numeric_limits<int>::max());
   app()
       .add_option(
-          "--strategy", options_.strategy,
+          "--strategy", options_.source.strategy,
           "Strategy file of the slices' stage. Without it, slices are concatenated along axis 0")
       ->type_name("S");
   app().add_flag("--segments", segments_,
@@ -32,7 +32,10 @@ MergeCommand::MergeCommand(CLI::App& parent)
                  "parameters; what several hold has to be equal");
   app()
       .add_option_function<std::string>(
-          "--unmatched", [this](const std::string& /*copy*/) { options_.copies_unmatched = true; },
+          "--unmatched",
+          [this](const std::string& /*copy*/) {
+            options_.selection.unmatched = UnmatchedPolicy::kCopy;
+          },
           "Merge although names tell that the strategy is another checkpoint's (copy)")
       ->type_name("copy")
       ->check(CLI::IsMember({"copy"}).description(""));
@@ -42,7 +45,7 @@ MergeCommand::MergeCommand(CLI::App& parent)
 }
 
 int MergeCommand::Run() {
-  options_.sources.assign(files_and_output_.begin(), std::prev(files_and_output_.end()));
+  options_.files.assign(files_and_output_.begin(), std::prev(files_and_output_.end()));
   options_.output = files_and_output_.back();
   if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   options_.kind = segments_ ? MergeKind::kSegments : MergeKind::kSlices;

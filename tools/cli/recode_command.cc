@@ -21,17 +21,18 @@ RecodeCommand::RecodeCommand(CLI::App& parent)
                "reshard recode ckpt_8 ckpt_8 --format safetensors   # beside the sources",
                "reshard recode net-1_100.safetensors out --format ckpt --rename names.json",
                "reshard recode ckpt_8 st_8 --format safetensors --files '-1_100[.]'"}) {
-  AddPositional(app(), "SRC", options_.source,
+  AddPositional(app(), "SRC", options_.source.path,
                 "A file, or a folder: all files of the other format in its folders rank*, or in "
                 "itself if it has none");
   AddPositional(
-      app(), "DST", options_.target_folder,
+      app(), "DST", options_.target.folder,
       "Folder for the outputs, which keep their paths except for the extension; may be SRC");
   app()
       .add_option_function<std::string>(
           "--format",
           [this](const std::string& format) {
-            options_.format = format == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
+            options_.target.format =
+                format == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
           },
           "Format to write; files of the other one are read")
       ->type_name("ckpt|safetensors")
@@ -46,7 +47,8 @@ RecodeCommand::RecodeCommand(CLI::App& parent)
       .add_option_function<std::string>(
           "--unmatched",
           [this](const std::string& word) {
-            options_.unmatched = word == "error" ? UnmatchedPolicy::kError : UnmatchedPolicy::kCopy;
+            options_.selection.unmatched =
+                word == "error" ? UnmatchedPolicy::kError : UnmatchedPolicy::kCopy;
           },
           "What to do with texts, which safetensors files cannot hold: leave them out with a "
           "warning (copy), or refuse them")
@@ -77,7 +79,7 @@ void RecodeCommand::PrintReport(const RecodeReport& report, double seconds) cons
     files.push_back({{"path", file.path}, {"size", file.size}});
   }
   nlohmann::ordered_json document = JsonDocument();
-  document["target"] = options_.target_folder;
+  document["target"] = options_.target.folder;
   document["files"] = std::move(files);
   document["parameters"] = report.parameters;
   document["renamed"] = report.renamed;
@@ -97,7 +99,7 @@ void RecodeCommand::PrintReport(const RecodeReport& report, double seconds) cons
 void RecodeCommand::PrintSummary(const RecodeReport& report, double seconds) const {
   const std::string files = FormatCount(report.files.size(), "file");
   if (report.already_published) {
-    PrintWords(AlreadyPublishedText(options_.target_folder));
+    PrintWords(AlreadyPublishedText(options_.target.folder));
     return;
   }
   if (report.completed_earlier_run) {
