@@ -534,7 +534,9 @@ std::string ShardedCheckpoint::step() const { return StepText(state_->source->st
 
 bool ShardedCheckpoint::HasThreads() const { return state_->source->files().HasReadFiles(); }
 
-Result<RankFiles> v0_1::ListRankFiles(const std::string& folder, const std::string& suffix) {
+inline namespace v0_1 {
+
+Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix) {
   return CatchOutOfMemory([&]() -> Result<RankFiles> {
     RankFiles files;
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
@@ -556,5 +558,7 @@ Result<RankFiles> v0_1::ListRankFiles(const std::string& folder, const std::stri
     return files;
   });
 }
+
+}  // namespace v0_1
 
 }  // namespace reshard

@@ -304,7 +304,9 @@ ValueStatistics StatisticsOf(const ValueSums& sums) {
 
 }  // namespace
 
-Result<DigestReport> v0_1::DigestCheckpoint(const DigestOptions& options) {
+inline namespace v0_1 {
+
+Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DigestReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     RESHARD_ASSIGN_OR_RETURN(
@@ -329,7 +331,7 @@ Result<DigestReport> v0_1::DigestCheckpoint(const DigestOptions& options) {
   });
 }
 
-std::string_view v0_1::DamageKindName(DamageKind kind) {
+std::string_view DamageKindName(DamageKind kind) {
   switch (kind) {
     case DamageKind::kManifest:
       return "damaged manifest";
@@ -349,6 +351,8 @@ std::string_view v0_1::DamageKindName(DamageKind kind) {
   return "";
 }
 
+}  // namespace v0_1
+
 uint64_t DiffReport::Count(ParameterRelation relation) const {
   return static_cast<uint64_t>(
       std::count_if(parameters.begin(), parameters.end(),
@@ -360,7 +364,9 @@ bool DiffReport::equal() const {
          (!a || a->replicas.differing == 0) && (!b || b->replicas.differing == 0);
 }
 
-Result<DiffReport> v0_1::Diff(const DiffOptions& options) {
+inline namespace v0_1 {
+
+Result<DiffReport> Diff(const DiffOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DiffReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     Side a;
@@ -381,7 +387,7 @@ Result<DiffReport> v0_1::Diff(const DiffOptions& options) {
   });
 }
 
-Result<StatisticsReport> v0_1::MeasureValues(const StatisticsOptions& options) {
+Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     RESHARD_ASSIGN_OR_RETURN(
@@ -407,5 +413,7 @@ Result<StatisticsReport> v0_1::MeasureValues(const StatisticsOptions& options) {
     return report;
   });
 }
+
+}  // namespace v0_1
 
 }  // namespace reshard

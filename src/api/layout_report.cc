@@ -357,7 +357,9 @@ Status CheckFolder(const std::string& path) {
 
 }  // namespace
 
-Result<LayoutReport> v0_1::MakeLayoutReport(const LayoutReportOptions& options) {
+inline namespace v0_1 {
+
+Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
   return CatchOutOfMemory([&]() -> Result<LayoutReport> {
     const SourceSpec& source = options.conversion.source;
     if (source.path.empty()) return InvalidArgumentError("a source is needed");
@@ -375,7 +377,7 @@ Result<LayoutReport> v0_1::MakeLayoutReport(const LayoutReportOptions& options) 
   });
 }
 
-Status v0_1::CheckReport(const std::string& path, bool force, const std::string& target) {
+Status CheckReport(const std::string& path, bool force, const std::string& target) {
   return CatchOutOfMemory([&]() -> Status {
     RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(target));
     const std::string folder = FolderOf(path);
@@ -388,11 +390,13 @@ Status v0_1::CheckReport(const std::string& path, bool force, const std::string&
   });
 }
 
-Status v0_1::WriteReport(const std::string& path, std::string_view page, bool force) {
+Status WriteReport(const std::string& path, std::string_view page, bool force) {
   return CatchOutOfMemory([&]() -> Status {
     RESHARD_RETURN_IF_ERROR(CheckFolder(path));
     return WriteFile(path, page, force);
   });
 }
+
+}  // namespace v0_1
 
 }  // namespace reshard

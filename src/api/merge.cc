@@ -208,7 +208,9 @@ class MergedFile final : public PartSink {
 
 }  // namespace
 
-Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
+inline namespace v0_1 {
+
+Result<MergeReport> Merge(const MergeOptions& options) {
   return CatchOutOfMemory([&]() -> Result<MergeReport> {
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     FileUse use;
@@ -264,5 +266,7 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     return report;
   });
 }
+
+}  // namespace v0_1
 
 }  // namespace reshard

@@ -250,7 +250,9 @@ Status AddLeftOvers(const std::string& folder, const ManifestSet& set, DamageRep
 
 }  // namespace
 
-Result<DamageReport> v0_1::Verify(const VerifyOptions& options) {
+inline namespace v0_1 {
+
+Result<DamageReport> Verify(const VerifyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DamageReport> {
     if (options.target.empty()) {
       return InvalidArgumentError("the path of the folder to verify is empty");
@@ -268,7 +270,7 @@ Result<DamageReport> v0_1::Verify(const VerifyOptions& options) {
   });
 }
 
-Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& given) {
+Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
   return CatchOutOfMemory([&]() -> Result<AgainstReport> {
     RESHARD_RETURN_IF_ERROR(
         CheckSourceNamed(given.source.path, given.source.files, given.target.folder));
@@ -364,5 +366,7 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& given) {
     return report;
   });
 }
+
+}  // namespace v0_1
 
 }  // namespace reshard

@@ -256,8 +256,10 @@ Status Write(const EncodedFile& encoded, const WriteCheckpointOptions& options,
 
 }  // namespace
 
-Result<uint64_t> v0_1::WriteCheckpoint(std::span<const ArrayToWrite> arrays,
-                                       const WriteCheckpointOptions& options) {
+inline namespace v0_1 {
+
+Result<uint64_t> WriteCheckpoint(std::span<const ArrayToWrite> arrays,
+                                 const WriteCheckpointOptions& options) {
   return CatchOutOfMemory([&]() -> Result<uint64_t> {
     RESHARD_RETURN_IF_ERROR(CheckFormat(options));
     const Container& container = ContainerOf(options.format);
@@ -280,5 +282,7 @@ Result<uint64_t> v0_1::WriteCheckpoint(std::span<const ArrayToWrite> arrays,
     return size;
   });
 }
+
+}  // namespace v0_1
 
 }  // namespace reshard

@@ -158,7 +158,9 @@ bool IsStateOfParameter(const StateName& state, std::string_view name, const Has
 
 }  // namespace
 
-bool v0_1::GlobMatch(std::string_view pattern, std::string_view name) {
+inline namespace v0_1 {
+
+bool GlobMatch(std::string_view pattern, std::string_view name) {
   size_t p = 0;
   size_t n = 0;
   // Where to go on when a step does not fit: behind the last *, which takes one more byte. Earlier
@@ -185,6 +187,8 @@ bool v0_1::GlobMatch(std::string_view pattern, std::string_view name) {
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
 }
+
+}  // namespace v0_1
 
 GlobList::GlobList(std::vector<std::string> patterns) : patterns_(std::move(patterns)) {
   std::unordered_map<std::string_view, size_t> patterns_with;
@@ -221,26 +225,28 @@ std::optional<size_t> GlobList::FirstMatch(std::string_view name) const {
   return first;
 }
 
-std::string_view v0_1::OptimizerGroup(std::string_view name, const HasParameter& has) {
+inline namespace v0_1 {
+
+std::string_view OptimizerGroup(std::string_view name, const HasParameter& has) {
   const StateName* const state = StateOf(name);
   if (state == nullptr) return TorchState(name);
   return !IsWord(state->text) || IsStateOfParameter(*state, name, has) ? GroupOf(*state)
                                                                        : std::string_view();
 }
 
-std::string_view v0_1::OptimizerGroup(std::string_view name) {
+std::string_view OptimizerGroup(std::string_view name) {
   const StateName* const state = StateOf(name);
   if (state == nullptr) return TorchState(name);
   return IsWord(state->text) ? std::string_view() : GroupOf(*state);
 }
 
-std::string_view v0_1::ParameterOfState(std::string_view name) {
+std::string_view ParameterOfState(std::string_view name) {
   const StateName* const state = StateOf(name);
   if (state == nullptr || state->kind != StateName::Kind::kWhole) return {};
   return name.substr(state->text.size());
 }
 
-Result<RoundedCount> v0_1::ParseParameterCount(std::string_view text) {
+Result<RoundedCount> ParseParameterCount(std::string_view text) {
   if (const auto stated = Parse(text)) return *stated;
   return InvalidArgumentError(fmt::format(
       "expected a number of parameters such as 6.74B, with K, M, B or T for powers of 1000, or all "
@@ -248,12 +254,12 @@ Result<RoundedCount> v0_1::ParseParameterCount(std::string_view text) {
       Quote(text)));
 }
 
-bool v0_1::RoundsTo(uint64_t exact, const RoundedCount& stated) {
+bool RoundsTo(uint64_t exact, const RoundedCount& stated) {
   const uint64_t apart = std::max(exact, stated.count) - std::min(exact, stated.count);
   return apart <= stated.precision / 2;
 }
 
-std::string v0_1::FormatBytes(uint64_t bytes) {
+std::string FormatBytes(uint64_t bytes) {
   if (bytes < 1024) return fmt::format("{} B", bytes);
   constexpr std::string_view kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes) / 1024;
@@ -266,7 +272,7 @@ std::string v0_1::FormatBytes(uint64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-std::string v0_1::ParameterCountText(uint64_t count) {
+std::string ParameterCountText(uint64_t count) {
   constexpr uint64_t kThousand = 1000;
   if (count < kThousand) return std::to_string(count);
   uint64_t unit = kThousand;
@@ -288,5 +294,7 @@ std::string v0_1::ParameterCountText(uint64_t count) {
   const uint64_t tenths = rounded(10);
   return fmt::format("{}.{} {}", tenths / 10, tenths % 10, kSuffixes[suffix]);
 }
+
+}  // namespace v0_1
 
 }  // namespace reshard

@@ -15,7 +15,9 @@
 
 namespace reshard {
 
-std::string_view v0_1::StatusCodeName(StatusCode code) {
+inline namespace v0_1 {
+
+std::string_view StatusCodeName(StatusCode code) {
   switch (code) {
     case StatusCode::kOk:
       return "ok";
@@ -45,7 +47,7 @@ std::string_view v0_1::StatusCodeName(StatusCode code) {
   return "unknown";
 }
 
-std::string_view v0_1::WarningCodeName(WarningCode code) {
+std::string_view WarningCodeName(WarningCode code) {
   switch (code) {
     case WarningCode::kMissingRanks:
       return "missing ranks";
@@ -119,7 +121,7 @@ std::string_view v0_1::WarningCodeName(WarningCode code) {
   return "unknown";
 }
 
-v0_1::Status::Status(StatusCode code, std::string message, int system_error)
+Status::Status(StatusCode code, std::string message, int system_error)
     : code_(code), system_error_(system_error), message_(std::move(message)) {
   for (const NamedOption& named : NamedOptions(message_)) {
     if (named.name.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string_view::npos) continue;
@@ -128,7 +130,7 @@ v0_1::Status::Status(StatusCode code, std::string message, int system_error)
   }
 }
 
-int v0_1::ExitCode(StatusCode code) {
+int ExitCode(StatusCode code) {
   switch (code) {
     case StatusCode::kOk:
       return 0;
@@ -154,41 +156,29 @@ int v0_1::ExitCode(StatusCode code) {
   return 70;
 }
 
-Status v0_1::InvalidArgumentError(std::string message) {
+Status InvalidArgumentError(std::string message) {
   return {StatusCode::kInvalidArgument, std::move(message)};
 }
-Status v0_1::NotFoundError(std::string message) {
-  return {StatusCode::kNotFound, std::move(message)};
-}
-Status v0_1::CorruptError(std::string message) {
-  return {StatusCode::kCorrupt, std::move(message)};
-}
-Status v0_1::UnsupportedError(std::string message) {
+Status NotFoundError(std::string message) { return {StatusCode::kNotFound, std::move(message)}; }
+Status CorruptError(std::string message) { return {StatusCode::kCorrupt, std::move(message)}; }
+Status UnsupportedError(std::string message) {
   return {StatusCode::kUnsupported, std::move(message)};
 }
-Status v0_1::MismatchError(std::string message) {
-  return {StatusCode::kMismatch, std::move(message)};
-}
-Status v0_1::ChangedError(std::string message) {
-  return {StatusCode::kChanged, std::move(message)};
-}
-Status v0_1::IoError(std::string message, int system_error) {
+Status MismatchError(std::string message) { return {StatusCode::kMismatch, std::move(message)}; }
+Status ChangedError(std::string message) { return {StatusCode::kChanged, std::move(message)}; }
+Status IoError(std::string message, int system_error) {
   return {StatusCode::kIo, std::move(message), system_error};
 }
-Status v0_1::ResourceExhaustedError(std::string message) {
+Status ResourceExhaustedError(std::string message) {
   return {StatusCode::kResourceExhausted, std::move(message)};
 }
-Status v0_1::AlreadyExistsError(std::string message) {
+Status AlreadyExistsError(std::string message) {
   return {StatusCode::kAlreadyExists, std::move(message)};
 }
-Status v0_1::InternalError(std::string message) {
-  return {StatusCode::kInternal, std::move(message)};
-}
-Status v0_1::CancelledError(std::string message) {
-  return {StatusCode::kCancelled, std::move(message)};
-}
+Status InternalError(std::string message) { return {StatusCode::kInternal, std::move(message)}; }
+Status CancelledError(std::string message) { return {StatusCode::kCancelled, std::move(message)}; }
 
-void v0_1::EndForMisuse(std::string_view reason, const Status& status) noexcept {
+void EndForMisuse(std::string_view reason, const Status& status) noexcept {
   std::string text = "reshard: ";
   text.append(reason).append(": ").append(StatusCodeName(status.code()));
   if (!status.message().empty()) text.append(": ").append(status.message());
@@ -196,6 +186,8 @@ void v0_1::EndForMisuse(std::string_view reason, const Status& status) noexcept 
   std::fputs(text.c_str(), stderr);
   std::abort();
 }
+
+}  // namespace v0_1
 
 Status OutOfMemoryError(const std::bad_alloc& error) noexcept {
   const MemoryWatch::Unwatched unwatched;

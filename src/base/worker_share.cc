@@ -174,7 +174,9 @@ constexpr TrainingLauncher kTrainingLaunchers[] = {{"TORCHELASTIC_RUN_ID", "RANK
 
 }  // namespace
 
-Result<WorkerShare> v0_1::FindWorkerShare(const Environment& environment) {
+inline namespace v0_1 {
+
+Result<WorkerShare> FindWorkerShare(const Environment& environment) {
   for (const auto& [mark, index, count] : kTrainingLaunchers) {
     if (!environment(mark)) continue;
     const Found pair = FromPair(environment, index, count);
@@ -208,5 +210,7 @@ Result<WorkerShare> v0_1::FindWorkerShare(const Environment& environment) {
       "kin), SLURM_PROCID, SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX (Kubernetes), RANK (torchrun) "
       "or RANK_ID (msrun); start it by one, or give `shard=i/n`");
 }
+
+}  // namespace v0_1
 
 }  // namespace reshard

@@ -252,16 +252,20 @@ struct BlockCipher::Algorithms {
   std::shared_ptr<EVP_CIPHER> part;
 };
 
-std::string_view v0_1::EncryptionModeName(EncryptionMode mode) {
+inline namespace v0_1 {
+
+std::string_view EncryptionModeName(EncryptionMode mode) {
   return kModes[static_cast<size_t>(mode)].name;
 }
 
-std::optional<EncryptionMode> v0_1::ParseEncryptionMode(std::string_view name) {
+std::optional<EncryptionMode> ParseEncryptionMode(std::string_view name) {
   for (size_t i = 0; i < kModes.size(); ++i) {
     if (kModes[i].name == name) return static_cast<EncryptionMode>(i);
   }
   return std::nullopt;
 }
+
+}  // namespace v0_1
 
 uint64_t EncryptedBytes(EncryptionMode mode, uint64_t plain) {
   const auto of_block = [mode](uint64_t bytes) {

@@ -60,13 +60,13 @@ void MakeSecureHeap() {
 
 }  // namespace
 
-Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::FromBytes(
+Result<std::shared_ptr<const EncryptionKey>> EncryptionKey::FromBytes(
     std::span<const std::byte> bytes) {
   return Make(bytes, "");
 }
 
-Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::Make(
-    std::span<const std::byte> bytes, std::string file) {
+Result<std::shared_ptr<const EncryptionKey>> EncryptionKey::Make(std::span<const std::byte> bytes,
+                                                                 std::string file) {
   if (!IsKeyLength(bytes.size())) return WrongLength(bytes.size(), "the key");
   MakeSecureHeap();
   const std::shared_ptr<EncryptionKey> key(new EncryptionKey());
@@ -80,10 +80,9 @@ Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::Make(
   return std::shared_ptr<const EncryptionKey>(key);
 }
 
-v0_1::EncryptionKey::~EncryptionKey() { OPENSSL_secure_clear_free(bytes_, size_); }
+EncryptionKey::~EncryptionKey() { OPENSSL_secure_clear_free(bytes_, size_); }
 
-Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::FromFile(
-    const std::string& path) {
+Result<std::shared_ptr<const EncryptionKey>> EncryptionKey::FromFile(const std::string& path) {
   KeyBuffer buffer;
   const Cleansing cleansing(buffer);
   std::ifstream file;
@@ -115,7 +114,7 @@ Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::FromFile(
   return Make(std::span(buffer).first(key_length), path);
 }
 
-Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::FromEnvironment(
+Result<std::shared_ptr<const EncryptionKey>> EncryptionKey::FromEnvironment(
     const std::string& variable) {
   const char* const value = std::getenv(variable.c_str());
   if (value == nullptr) {

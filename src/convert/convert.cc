@@ -324,7 +324,9 @@ RecodeReport ReportOfFiles(ConvertReport report) {
 
 }  // namespace
 
-Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
+inline namespace v0_1 {
+
+Result<ConvertReport> Convert(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<ConvertReport> {
     const FileUse use;
     TimelineRecorder timeline(options.record_timeline);
@@ -342,7 +344,7 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
   });
 }
 
-Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
+Result<PlanReport> Plan(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<PlanReport> {
     const FileUse use;
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
@@ -367,7 +369,7 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
   });
 }
 
-Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
+Result<RecodeReport> Recode(const RecodeOptions& options) {
   return CatchOutOfMemory([&]() -> Result<RecodeReport> {
     const FileUse use;
     TimelineRecorder timeline(false);
@@ -406,7 +408,7 @@ Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
   });
 }
 
-Result<CommitReport> v0_1::CommitWorkers(const CommitOptions& options) {
+Result<CommitReport> CommitWorkers(const CommitOptions& options) {
   return CatchOutOfMemory([&]() -> Result<CommitReport> {
     const Patience patience(options.stop, options.waiting);
     const FileUse use;
@@ -444,5 +446,7 @@ Result<CommitReport> v0_1::CommitWorkers(const CommitOptions& options) {
     return report;
   });
 }
+
+}  // namespace v0_1
 
 }  // namespace reshard

@@ -188,7 +188,9 @@ Status CheckRecodeOptions(const RecodeOptions& given) {
   return CheckRenames(options.selection.renames);
 }
 
-Result<Renames> v0_1::ReadRenames(const std::string& path) {
+inline namespace v0_1 {
+
+Result<Renames> ReadRenames(const std::string& path) {
   return CatchOutOfMemory([&]() -> Result<Renames> {
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes,
                              Storage::Of(path).ReadWhole(path, kMaxRenameMapBytes));
@@ -200,5 +202,7 @@ Result<Renames> v0_1::ReadRenames(const std::string& path) {
     return renames;
   });
 }
+
+}  // namespace v0_1
 
 }  // namespace reshard

@@ -31,7 +31,9 @@
 
 namespace reshard {
 
-class v0_1::TargetView::Impl {
+inline namespace v0_1 {
+
+class TargetView::Impl {
  public:
   Impl(OpenedConversion opened, std::stop_token stop)
       : opened_(std::move(opened)),
@@ -159,7 +161,7 @@ class v0_1::TargetView::Impl {
   const std::unique_ptr<StatedCrcOfFile[]> crcs_;  // by the number of the file
 };
 
-Result<TargetView> v0_1::TargetView::Open(const ConversionSpec& spec, const ViewOptions& options) {
+Result<TargetView> TargetView::Open(const ConversionSpec& spec, const ViewOptions& options) {
   return CatchOutOfMemory([&]() -> Result<TargetView> {
     if (spec.target.encryption) {
       return InvalidArgumentError(
@@ -189,25 +191,27 @@ Result<TargetView> v0_1::TargetView::Open(const ConversionSpec& spec, const View
   });
 }
 
-v0_1::TargetView::TargetView(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-v0_1::TargetView::TargetView(TargetView&& other) noexcept = default;
-TargetView& v0_1::TargetView::operator=(TargetView&& other) noexcept = default;
-v0_1::TargetView::~TargetView() = default;
+TargetView::TargetView(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TargetView::TargetView(TargetView&& other) noexcept = default;
+TargetView& TargetView::operator=(TargetView&& other) noexcept = default;
+TargetView::~TargetView() = default;
 
-const Findings& v0_1::TargetView::findings() const { return std::as_const(*impl_).findings(); }
+const Findings& TargetView::findings() const { return std::as_const(*impl_).findings(); }
 
-std::span<const TargetFileSummary> v0_1::TargetView::files() const { return impl_->work().targets; }
+std::span<const TargetFileSummary> TargetView::files() const { return impl_->work().targets; }
 
-Status v0_1::TargetView::Read(size_t file, uint64_t offset, std::span<std::byte> out) const {
+Status TargetView::Read(size_t file, uint64_t offset, std::span<std::byte> out) const {
   return CatchOutOfMemory([&] { return impl_->Read(file, {offset, out.size()}, out); });
 }
 
-Status v0_1::TargetView::Prefetch(size_t file, ByteRange range) const {
+Status TargetView::Prefetch(size_t file, ByteRange range) const {
   return CatchOutOfMemory([&] { return impl_->Prefetch(file, range); });
 }
 
-Status v0_1::TargetView::VerifyUnchanged() const {
+Status TargetView::VerifyUnchanged() const {
   return CatchOutOfMemory([&] { return impl_->source().files().VerifyUnchanged(); });
 }
+
+}  // namespace v0_1
 
 }  // namespace reshard

@@ -166,19 +166,19 @@ Status RefuseOutput(Status status) {
   return of_thread == nullptr ? status : of_thread->RefuseOutput(std::move(status));
 }
 
-v0_1::FileUse::FileUse() : before_(CurrentUsedFiles()), files_(before_) {
+FileUse::FileUse() : before_(CurrentUsedFiles()), files_(before_) {
   if (files_ != nullptr) return;
   files_ = std::make_shared<UsedFiles>();
   SetUsedFiles(files_.get());
 }
 
-v0_1::FileUse::FileUse(const FileUse& other) : before_(CurrentUsedFiles()), files_(other.files_) {
+FileUse::FileUse(const FileUse& other) : before_(CurrentUsedFiles()), files_(other.files_) {
   SetUsedFiles(files_.get());
 }
 
-v0_1::FileUse::~FileUse() { SetUsedFiles(before_.get()); }
+FileUse::~FileUse() { SetUsedFiles(before_.get()); }
 
-Status v0_1::FileUse::AddOutput(const std::string& path, const std::string& name) {
+Status FileUse::AddOutput(const std::string& path, const std::string& name) {
   return CatchOutOfMemory([&]() -> Status {
     if (path.empty()) return {};  // writing it fails
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
@@ -199,6 +199,6 @@ Status v0_1::FileUse::AddOutput(const std::string& path, const std::string& name
   });
 }
 
-Status v0_1::FileUse::Check() const { return files_->Check(); }
+Status FileUse::Check() const { return files_->Check(); }
 
 }  // namespace reshard

@@ -153,16 +153,18 @@ bool Disjoint(std::vector<const Box*> boxes) {
 
 }  // namespace
 
-std::string_view v0_1::DTypeName(DType dtype) { return kRows[static_cast<size_t>(dtype)].name; }
+inline namespace v0_1 {
 
-std::optional<DType> v0_1::ParseDType(std::string_view name) {
+std::string_view DTypeName(DType dtype) { return kRows[static_cast<size_t>(dtype)].name; }
+
+std::optional<DType> ParseDType(std::string_view name) {
   for (const DTypeRow& row : kRows) {
     if (row.name == name) return row.dtype;
   }
   return std::nullopt;
 }
 
-uint64_t v0_1::ElementsOfItem(DType dtype) {
+uint64_t ElementsOfItem(DType dtype) {
   switch (dtype) {
     case DType::kFloat4E2M1:
       return 2;
@@ -174,9 +176,9 @@ uint64_t v0_1::ElementsOfItem(DType dtype) {
   }
 }
 
-uint64_t v0_1::ItemBytes(DType dtype) { return kRows[static_cast<size_t>(dtype)].item_bytes; }
+uint64_t ItemBytes(DType dtype) { return kRows[static_cast<size_t>(dtype)].item_bytes; }
 
-Shape v0_1::LogicalShape(ArrayKind kind, DType dtype, const Shape& shape) {
+Shape LogicalShape(ArrayKind kind, DType dtype, const Shape& shape) {
   if (kind == ArrayKind::kText || kind == ArrayKind::kMapTensor) return {};
   Shape sizes = shape;
   // A packed tensor counts elements as it is.
@@ -186,7 +188,7 @@ Shape v0_1::LogicalShape(ArrayKind kind, DType dtype, const Shape& shape) {
   return sizes;
 }
 
-std::optional<uint64_t> v0_1::ElementCount(const Shape& shape) {
+std::optional<uint64_t> ElementCount(const Shape& shape) {
   uint64_t count = 1;
   bool zero = false;
   for (const int64_t size : shape) {
@@ -202,7 +204,7 @@ std::optional<uint64_t> v0_1::ElementCount(const Shape& shape) {
   return zero ? 0 : count;
 }
 
-bool v0_1::operator==(const StoredArray& a, const StoredArray& b) {
+bool operator==(const StoredArray& a, const StoredArray& b) {
   const auto equal = [](auto x, auto y) {
     return std::equal(x.begin(), x.end(), y.begin(), y.end());
   };
@@ -211,7 +213,7 @@ bool v0_1::operator==(const StoredArray& a, const StoredArray& b) {
          equal(a.map_tensor, b.map_tensor);
 }
 
-std::string v0_1::ToString(const Shape& shape) {
+std::string ToString(const Shape& shape) {
   std::string out = "[";
   for (const int64_t size : shape) {
     if (out.size() > 1) out += ", ";
@@ -220,19 +222,23 @@ std::string v0_1::ToString(const Shape& shape) {
   return out + "]";
 }
 
+}  // namespace v0_1
+
 Box Box::Whole(const Shape& shape) { return {std::vector<int64_t>(shape.size(), 0), shape}; }
 
 bool Box::empty() const {
   return std::any_of(extent.begin(), extent.end(), [](int64_t e) { return e <= 0; });
 }
 
-uint64_t v0_1::Volume(const Box& box) {
+inline namespace v0_1 {
+
+uint64_t Volume(const Box& box) {
   uint64_t volume = 1;
   for (const int64_t e : box.extent) volume *= static_cast<uint64_t>(e);
   return volume;
 }
 
-std::optional<Box> v0_1::Intersect(const Box& a, const Box& b) {
+std::optional<Box> Intersect(const Box& a, const Box& b) {
   assert(a.dims() == b.dims());
   Box overlap;
   overlap.begin.reserve(a.dims());
@@ -247,7 +253,7 @@ std::optional<Box> v0_1::Intersect(const Box& a, const Box& b) {
   return overlap;
 }
 
-std::string v0_1::ToString(const Box& box) {
+std::string ToString(const Box& box) {
   std::string out = "[";
   for (size_t d = 0; d < box.dims(); ++d) {
     if (d != 0) out += ", ";
@@ -256,6 +262,8 @@ std::string v0_1::ToString(const Box& box) {
   }
   return out + "]";
 }
+
+}  // namespace v0_1
 
 std::optional<uint64_t> TensorBytes(std::span<const int64_t> shape, uint64_t item_bytes) {
   int64_t bytes = Signed(item_bytes);
