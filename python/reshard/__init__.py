@@ -38,15 +38,12 @@ from ._errors import (
     UnknownTensorError,
     UnsupportedError,
 )
-from ._inspect import inspect, read_strategy
-from ._progress import Progress
-from ._reports import (
+from ._fields import (
     AgainstReport,
     Block,
     Box,
     CommitReport,
     ConvertedStrategyReport,
-    ConvertReport,
     CutParameter,
     Damage,
     DiffReport,
@@ -59,19 +56,16 @@ from ._reports import (
     InspectReport,
     InspectedFile,
     IoUsed,
-    Layout,
     MadeStrategyReport,
     MapStretch,
     MeasuredParameter,
     MergedStrategyReport,
     MergeReport,
     OwnValuesOfBoth,
-    PageReport,
     Parameter,
     ParameterDiff,
     ParameterDigest,
     ParameterTotals,
-    PlanReport,
     RecodeReport,
     ReplicaDifference,
     ReplicaPair,
@@ -84,7 +78,6 @@ from ._reports import (
     SourceFile,
     Statistics,
     StoredParameter,
-    Strategy,
     StrategyReport,
     Stretch,
     TargetFile,
@@ -92,10 +85,12 @@ from ._reports import (
     Total,
     Totals,
     ValueDifference,
-    VerifyReport,
     WarningMessage,
     WrittenFile,
 )
+from ._inspect import inspect, read_strategy
+from ._progress import Progress
+from ._reports import ConvertReport, Layout, PageReport, PlanReport, Strategy, VerifyReport
 from ._tensor import Piece, Shard, Tensor
 
 __version__ = _reshard.__version__

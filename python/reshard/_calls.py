@@ -5,36 +5,29 @@ Options are rows of the option table in src/options. The signatures here follow 
 
 from __future__ import annotations
 
-import functools
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeVar, Union, cast
+from typing import Any, Literal, TypeVar, Union
 
-from . import _errors, _jobs, _reshard
-from ._guards import is_mapping
-from ._paths import StrPath, encode
-from ._progress import Event, ProgressChoice, Watch
-from ._reports import (
+from . import _errors, _jobs, _modules, _reshard
+from ._fields import (
     AgainstReport,
     CommitReport,
     ConvertedStrategyReport,
-    ConvertReport,
     DiffReport,
     DigestReport,
     MadeStrategyReport,
     MergedStrategyReport,
     MergeReport,
-    PageReport,
-    PlanReport,
     RecodeReport,
-    Report,
     StrategyReport,
-    VerifyReport,
-    build,
 )
+from ._guards import is_mapping
+from ._paths import StrPath, encode
+from ._progress import Event, ProgressChoice, Watch
+from ._reports import ConvertReport, PageReport, PlanReport, VerifyReport
 
-R = TypeVar("R", bound=Report)
+R = TypeVar("R")
 
 Size = Union[int, str]  # bytes, or as "256M"
 Texts = Union[str, Iterable[str]]
@@ -64,30 +57,14 @@ _CONVERTED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _named(value: Any) -> Any:
-    """A path as a report names it; the files of ranks by number, as JSON has them."""
-    if is_mapping(value):
-        return {str(rank): _named(path) for rank, path in sorted(value.items())}
-    return os.fsdecode(cast("StrPath", value))
-
-
 def _own_words(given: Mapping[str, Any]) -> dict[str, str]:
     """Those of a call with these keywords: digest and diff name strategies in their own way."""
     names = [name for name in ("strategy", "a_strategy", "b_strategy") if name in given]
     return {"source.strategy": " or ".join(names)} if names else {}
 
 
-def _run(
-    cls: type[R],
-    function: Callable[..., dict[str, Any]],
-    given: dict[str, Any],
-    *named: str,
-    draws: bool = False,
-) -> R:
-    """Makes the call with the keywords `given`, of which the report repeats those in `named`.
-
-    What the C++ module `draws` has words in it, which come from here.
-    """
+def _run(function: Callable[..., R], given: dict[str, Any]) -> R:
+    """Makes the call with the keywords `given`."""
     jobs = given.pop("jobs", None)
     if jobs is None:
         jobs = _jobs.default()
@@ -102,21 +79,10 @@ def _run(
     }
     watch = Watch(progress, cancel)
     words = _own_words(given)
-    drawn = (functools.partial(_errors.in_words, own=words),) if draws else ()
     try:
-        found = _errors.call(words, function, keywords, jobs, watch, *drawn)
+        return _errors.call(words, function, keywords, jobs, watch, words)
     finally:
         watch.close()
-    for warning in found["warnings"]:
-        warning["message"] = _errors.in_words(warning["message"], words)
-    if "notes" in found:
-        found["notes"] = [_errors.in_words(note, words) for note in found["notes"]]
-    if "from_origin" in found:
-        found["from_origin"] = [_errors.in_words(f"`{name}`", words) for name in found["from_origin"]]
-    found.update({name: _named(given[name]) for name in named})
-    if "seconds" in cls.__dataclass_fields__:  # type: ignore[attr-defined]
-        found["seconds"] = watch.seconds
-    return build(cls, found)
 
 
 def convert(
@@ -171,7 +137,7 @@ def convert(
     do: also when Ctrl-C, `cancel`, or what `progress` raises ends the call. `shard="auto"` takes
     the numbers that mpirun, srun, torchrun and others put into the environment.
     """
-    return _run(ConvertReport, _reshard.convert, dict(locals()), "target", draws=True)
+    return _run(_reshard.convert, dict(locals()))
 
 
 def commit(
@@ -187,7 +153,7 @@ def commit(
 
     NotFoundError where shards have not finished, which are named.
     """
-    return _run(CommitReport, _reshard.commit, dict(locals()), "target")
+    return _run(_reshard.commit, dict(locals()))
 
 
 def report(
@@ -218,7 +184,7 @@ def report(
 
     `param` names parameters whose ranks are drawn. A notebook shows the result in place.
     """
-    return _run(PageReport, _reshard.report, dict(locals()), "output", draws=True)
+    return _run(_reshard.report, dict(locals()))
 
 
 def infer_strategy(
@@ -233,23 +199,17 @@ def infer_strategy(
 ) -> StrategyReport:
     """Writes a lost strategy again: that of the ranks in `source`, of which `reference` has the
     full tensors. JSON where the name of `output` ends in .json, else protobuf."""
-    return _run(StrategyReport, _reshard.infer_strategy, dict(locals()), "output")
+    return _run(_reshard.infer_strategy, dict(locals()))
 
 
-def _of_strategy(
-    cls: type[R],
-    function: Callable[[dict[str, Any]], dict[str, Any]],
-    given: dict[str, Any],
-) -> R:
+def _of_strategy(function: Callable[[dict[str, Any]], R], given: dict[str, Any]) -> R:
     """Makes a call that takes no time, with the keywords `given`."""
     keywords = {
         name: _plain(value) if name == "rename" else value
         for name, value in given.items()
         if value is not None
     }
-    found = _errors.call({}, function, keywords)
-    found["output"] = _named(given["output"])
-    return build(cls, found)
+    return _errors.call({}, function, keywords)
 
 
 def make_strategy(
@@ -263,8 +223,8 @@ def make_strategy(
     stands in it. `from_` is a checkpoint of full tensors that its patterns match."""
     given = dict(locals())
     if is_mapping(spec):
-        given["spec_text"] = json.dumps(given.pop("spec"))
-    return _of_strategy(MadeStrategyReport, _reshard.make_strategy, given)
+        given["spec_text"] = _modules.load("json").dumps(given.pop("spec"))
+    return _of_strategy(_reshard.make_strategy, given)
 
 
 def convert_strategy(
@@ -275,14 +235,14 @@ def convert_strategy(
     force: bool | None = None,
 ) -> ConvertedStrategyReport:
     """Writes a strategy in JSON where the name of `output` ends in .json, else in protobuf."""
-    return _of_strategy(ConvertedStrategyReport, _reshard.convert_strategy, dict(locals()))
+    return _of_strategy(_reshard.convert_strategy, dict(locals()))
 
 
 def merge_strategies(
     folder: StrPath, output: StrPath, *, force: bool | None = None
 ) -> MergedStrategyReport:
     """Makes one file of those of a pipeline's stages, which `folder` has."""
-    return _of_strategy(MergedStrategyReport, _reshard.merge_strategies, dict(locals()))
+    return _of_strategy(_reshard.merge_strategies, dict(locals()))
 
 
 def plan(
@@ -329,7 +289,7 @@ def plan(
     cancel: Event | None = None,
 ) -> PlanReport:
     """Plans and checks all that `convert` with these keywords would, and writes nothing."""
-    return _run(PlanReport, _reshard.plan, dict(locals()))
+    return _run(_reshard.plan, dict(locals()))
 
 
 def verify(
@@ -350,7 +310,7 @@ def verify(
     second and at the end; what it raises, or Ctrl-C, ends the call, and so does `cancel` once its
     is_set() is true, with CancelledError.
     """
-    return _run(VerifyReport, _reshard.verify, dict(locals()), "target")
+    return _run(_reshard.verify, dict(locals()))
 
 
 def verify_against(
@@ -384,7 +344,7 @@ def verify_against(
     cancel: Event | None = None,
 ) -> AgainstReport:
     """Compares each byte of `target` with what the conversion of `source` gives."""
-    return _run(AgainstReport, _reshard.verify_against, dict(locals()), "target", "source")
+    return _run(_reshard.verify_against, dict(locals()))
 
 
 def digest(
@@ -404,7 +364,7 @@ def digest(
     cancel: Event | None = None,
 ) -> DigestReport:
     """Returns the digest of each parameter, and of all: the same however they are cut."""
-    return _run(DigestReport, _reshard.digest, dict(locals()), "path")
+    return _run(_reshard.digest, dict(locals()))
 
 
 def diff(
@@ -426,7 +386,7 @@ def diff(
     cancel: Event | None = None,
 ) -> DiffReport:
     """Compares two checkpoints, whatever they are cut into. Differences are a result."""
-    return _run(DiffReport, _reshard.diff, dict(locals()))
+    return _run(_reshard.diff, dict(locals()))
 
 
 def merge(
@@ -450,7 +410,7 @@ def merge(
     cancel: Event | None = None,
 ) -> MergeReport:
     """Makes one file of the slices that ranks hold, in their order, or of segments."""
-    return _run(MergeReport, _reshard.merge, dict(locals()), "output")
+    return _run(_reshard.merge, dict(locals()))
 
 
 def recode(
@@ -481,7 +441,7 @@ def recode(
     matches somewhere."""
     given = dict(locals())
     given["file_pattern"] = given.pop("files")  # `files` are paths to merge
-    return _run(RecodeReport, _reshard.recode, given, "target")
+    return _run(_reshard.recode, given)
 
 
 def source_ranks(

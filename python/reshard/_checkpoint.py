@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
-import html
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -13,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, cast, overl
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _errors, _exchange, _jobs
+from . import _errors, _exchange, _jobs, _modules
 from ._exchange import Framework
 from ._inspect import inspect
 from ._paths import StrPath
 from ._progress import Event, ProgressChoice, Watch
-from ._reports import InspectReport, Layout, size_in_words
+from ._fields import InspectReport
+from ._reports import Layout, size_in_words
 from ._store import WORDS, Io, Source, Store, again
 from ._tensor import Piece, Tensor
 
@@ -148,7 +147,7 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
         self._store.opened()
         number = self._numbers.get(name)
         if number is None:
-            near = difflib.get_close_matches(str(name), self._numbers, 3)
+            near = _modules.load("difflib").get_close_matches(str(name), self._numbers, 3)
             hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
             raise _errors.UnknownTensorError(f"{name!r} is not in {self.path}{hint}")
         return Tensor(self._store, number)
@@ -268,6 +267,7 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
 
     def _repr_html_(self) -> str:
         """A table of the first tensors, for notebooks. Opens no files."""
+        html = _modules.load("html")
         head = f"<p>{html.escape(repr(self))}</p>"
         if self.closed:
             return head

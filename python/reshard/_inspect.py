@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from . import _errors, _jobs, _keys, _reshard
+from ._fields import (
+    Box,
+    CutParameter,
+    Failure,
+    FullParameter,
+    FullValues,
+    InspectedFile,
+    InspectReport,
+    MeasuredParameter,
+    ShardedParameters,
+    StoredParameter,
+    Total,
+    Totals,
+    WarningMessage,
+)
 from ._paths import StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
-from ._reports import InspectReport, Strategy, build
-
-T = TypeVar("T")
+from ._reports import Strategy
 
 _WORDS = {"source.strategy": "strategy"}
 
-_Found = dict[str, Any]
+_Measured = tuple[tuple[WarningMessage, ...], tuple[FullValues, ...]]
 
 
 def _names(value: str | Iterable[str] | None) -> list[str]:
@@ -34,7 +47,7 @@ class _Inspection:
         strategy: StrPath | None,
         suffix: str | None,
         key: _reshard.Key | None,
-        measure: Callable[..., _Found] | None,
+        measure: Callable[[dict[str, Any]], _Measured] | None,
     ) -> None:
         self._include = include
         self._exclude = exclude
@@ -43,12 +56,12 @@ class _Inspection:
         self._key = key
         self._measure = measure
         self._matched = False
-        self.checkpoints: list[_Found] = []
+        self.checkpoints: list[InspectedFile] = []
         self._groups: list[str] = []  # of their parameters
-        self.strategies: list[_Found] = []
-        self.sharded: list[_Found] = []
-        self.warnings: list[_Found] = []
-        self.errors: list[_Found] = []
+        self.strategies: list[Strategy] = []
+        self.sharded: list[ShardedParameters] = []
+        self.warnings: list[WarningMessage] = []
+        self.errors: list[Failure] = []
         self.first_error: _errors.Error | None = None
 
     def _takes(self, name: str) -> bool:
@@ -72,11 +85,11 @@ class _Inspection:
         if isinstance(error, _errors.CancelledError):
             raise error
         self.first_error = self.first_error or error
-        self.errors.append({"path": path, "code": error.code, "message": str(error)})
+        self.errors.append(Failure(path, error.code, str(error)))
 
     def _add_file(self, path: str) -> None:
         try:
-            found = _errors.call(
+            file, groups = _errors.call(
                 _WORDS, _reshard.inspect_file, encode(path), self._key, self._takes
             )
         except _errors.Error as error:
@@ -89,22 +102,25 @@ class _Inspection:
             except _errors.Error:
                 raise error from None
             return
-        self._add_checkpoint(found)
+        self._add_checkpoint(file, groups)
 
-    def _add_checkpoint(self, found: _Found) -> None:
+    def _add_checkpoint(self, file: InspectedFile, groups: list[str]) -> None:
         if self._measure is not None:
-            measured = self._measure(
-                {"path": found["path"], "include": self._include, "exclude": self._exclude}
+            _, measured = self._measure(
+                {"path": file.path, "include": self._include, "exclude": self._exclude}
             )
-            for parameter, values in zip(found["parameters"], measured["parameters"]):
-                parameter["statistics"] = values["statistics"]
-        self._matched = self._matched or bool(found["parameters"])
-        self._groups += [parameter.pop("group") for parameter in found["parameters"]]
-        self.checkpoints.append(found)
+            parameters = (
+                MeasuredParameter(**vars(parameter), statistics=values.statistics)
+                for parameter, values in zip(file.parameters, measured)
+            )
+            file = InspectedFile(file.path, file.rank, file.size, file.crc, tuple(parameters))
+        self._matched = self._matched or bool(file.parameters)
+        self._groups += groups
+        self.checkpoints.append(file)
 
     def _add_strategy(self, path: str) -> None:
-        found = _strategy(path, self._takes)
-        self._matched = self._matched or bool(found["parameters"])
+        found = _read_strategy(path, self._takes)
+        self._matched = self._matched or bool(found.parameters)
         self.strategies.append(found)
 
     def _add_folder(self, path: str) -> None:
@@ -115,11 +131,11 @@ class _Inspection:
         except _errors.NotFoundError as not_ranks:
             self._add_files(path, not_ranks)
             return
-        self.warnings += folder.warnings()
+        self.warnings += folder.warnings(_WORDS)
         for place, (_, file) in enumerate(folder.files()):
             try:
                 self._add_checkpoint(
-                    _errors.call(_WORDS, folder.inspect, place, self._key, self._takes)
+                    *_errors.call(_WORDS, folder.inspect, place, self._key, self._takes)
                 )
             except _errors.Error as error:
                 self._fail(os.fsdecode(file), error)
@@ -151,7 +167,7 @@ class _Inspection:
     def _add_tensors(self, path: str) -> None:
         """The full tensors, and how they are cut or what their values are."""
         if self._measure is not None:
-            keywords: _Found = {
+            keywords: dict[str, Any] = {
                 "path": path,
                 "strategy": self._strategy,
                 "include": self._include,
@@ -159,10 +175,9 @@ class _Inspection:
             }
             if self._suffix is not None and os.path.isdir(path):
                 keywords["suffix"] = self._suffix
-            measured = self._measure(keywords)
-            self.warnings += measured["warnings"]
-            self._matched = self._matched or bool(measured["parameters"])
-            self.sharded.append({"path": path, "parameters": measured["parameters"]})
+            warnings, measured = self._measure(keywords)
+            self.warnings += warnings
+            self._add_sharded(path, measured)
             return
         keywords = {"path": path, "strategy": self._strategy, "key": self._key}
         keywords["suffix"] = self._suffix
@@ -171,79 +186,62 @@ class _Inspection:
             _reshard.Store.open_source,
             {name: value for name, value in keywords.items() if value is not None},
         )
-        self.warnings += store.warnings_with_codes()
-        parameters: list[_Found] = []
+        self.warnings += store.warnings_with_codes(_WORDS)
+        parameters: list[CutParameter] = []
         for number, (name, dtype, _, shape, _, stage, in_strategy) in enumerate(store.tensors()):
             if not self._takes(name):
                 continue
-            shards = _errors.call(_WORDS, store.shards, number)
-            parameters.append(
-                {
-                    "name": name,
-                    "dtype": dtype,
-                    "full_shape": shape,
-                    "stage": stage,
-                    "in_strategy": in_strategy,
-                    "shards": [
-                        {"begin": begin, "extent": extent, "ranks": ranks}
-                        for begin, extent, ranks in shards
-                    ],
-                }
-            )
-        self._matched = self._matched or bool(parameters)
-        self.sharded.append({"path": path, "parameters": parameters})
+            shards = tuple(Box(*shard) for shard in _errors.call(_WORDS, store.shards, number))
+            parameters.append(CutParameter(name, dtype, shape, stage, in_strategy, shards))
+        self._add_sharded(path, tuple(parameters))
 
-    def report(self) -> _Found:
+    def _add_sharded(self, path: str, parameters: tuple[FullParameter, ...]) -> None:
+        self._matched = self._matched or bool(parameters)
+        self.sharded.append(ShardedParameters(path, parameters))
+
+    def report(self) -> InspectReport:
         if (self._include or self._exclude) and not self._matched and not self.errors:
             message = "include and exclude leave no parameter"
             if not self._exclude:
                 message = "include matches no parameter"
             message += "; a pattern has to match a whole name, as *head* does"
-            self.warnings.append({"code": "unused patterns", "message": message})
-        for warning in self.warnings:
-            warning["message"] = _errors.in_words(warning["message"], _WORDS)
-        found: _Found = {
-            "checkpoints": self.checkpoints,
-            "strategies": self.strategies,
-            "totals": self._totals(),
-            "warnings": self.warnings,
-            "errors": self.errors,
-        }
-        if self._strategy is not None:
-            found["sharded"] = self.sharded
-        return found
+            self.warnings.append(WarningMessage("unused patterns", message))
+        return InspectReport(
+            checkpoints=tuple(self.checkpoints),
+            strategies=tuple(self.strategies),
+            totals=self._totals(),
+            warnings=tuple(self.warnings),
+            errors=tuple(self.errors),
+            sharded=None if self._strategy is None else tuple(self.sharded),
+        )
 
-    def _totals(self) -> _Found:
-        def total(parameters: list[_Found]) -> _Found:
-            return {"parameters": len(parameters), "bytes": sum(p["bytes"] for p in parameters)}
+    def _totals(self) -> Totals:
+        parameters = [parameter for file in self.checkpoints for parameter in file.parameters]
 
-        def totals(keys: Iterable[str]) -> _Found:
-            groups: dict[str, list[_Found]] = {}
-            for key, parameter in zip(keys, self._parameters()):
+        def total(of: list[StoredParameter]) -> Total:
+            return Total(len(of), sum(parameter.bytes for parameter in of))
+
+        def totals(keys: Iterable[str]) -> dict[str, Total]:
+            groups: dict[str, list[StoredParameter]] = {}
+            for key, parameter in zip(keys, parameters):
                 groups.setdefault(key, []).append(parameter)
             return {name: total(groups[name]) for name in sorted(groups)}
 
-        return {
-            "files": len(self.checkpoints),
-            **total(list(self._parameters())),
-            "by_dtype": totals(str(parameter["dtype"]) for parameter in self._parameters()),
-            "by_prefix": totals(self._groups),
-        }
-
-    def _parameters(self) -> Iterator[_Found]:
-        for checkpoint in self.checkpoints:
-            yield from checkpoint["parameters"]
+        return Totals(
+            files=len(self.checkpoints),
+            **vars(total(parameters)),
+            by_dtype=totals(parameter.dtype for parameter in parameters),
+            by_prefix=totals(self._groups),
+        )
 
 
-def _strategy(path: StrPath, takes: Callable[[str], bool]) -> _Found:
-    found = _errors.call(_WORDS, _reshard.inspect_strategy, encode(path), takes)
-    found["notes"] = [_errors.in_words(note, _WORDS) for note in found["notes"]]
-    return found
+def _read_strategy(path: StrPath, takes: Callable[[str], bool]) -> Strategy:
+    return _errors.call(_WORDS, _reshard.inspect_strategy, encode(path), takes, _WORDS)
 
 
 def read_strategy(path: StrPath) -> Strategy:
     """Reads a strategy file, or a folder of stage files."""
-    return build(Strategy, _strategy(path, lambda name: True))
+    return _read_strategy(path, lambda name: True)
 
 
 def inspect(
@@ -271,10 +269,10 @@ def inspect(
     threads = _jobs.threads(jobs)
     watch = Watch(progress, cancel)
 
-    def measure(keywords: _Found) -> _Found:
+    def measure(keywords: dict[str, Any]) -> _Measured:
         if key is not None:
             keywords["key"] = key
-        return _errors.call(_WORDS, _reshard.measure_values, keywords, threads, watch)
+        return _errors.call(_WORDS, _reshard.measure_values, keywords, threads, watch, _WORDS)
 
     chosen = _Inspection(
         _names(include), _names(exclude), strategy, suffix, key, measure if values else None
@@ -289,4 +287,4 @@ def inspect(
     found = chosen.report()
     if chosen.first_error and not (chosen.checkpoints or chosen.strategies or chosen.sharded):
         raise chosen.first_error
-    return build(InspectReport, found)
+    return found

@@ -1,5 +1,5 @@
-// Calls of the library as functions of _reshard: keywords come as a dict, reports go as dicts with
-// the names of the command line's JSON. An option is one line of a table here.
+// Calls of the library as functions of _reshard: keywords come as a dict, reports go as objects of
+// the package. An option is one line of a table here.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -167,19 +167,46 @@ constexpr Keyword<ReportCall> kReport[] = {
     {"param", [](ReportCall& o, nb::handle v) { Set(o.parameters, v); }},
 };
 
-// `words` is called with a message and returns it with the names that options have in Python.
-std::string PageOf(const ReportContent& content, const nb::object& words,
-                   std::string_view run = {}) {
-  return ReportPage(
-      content,
-      [&](std::string_view message) {
-        return TextOf(CallPython(words, nb::make_tuple(Text(message))));
-      },
-      run);
+std::string PageOf(const ReportContent& content, const nb::dict& words, std::string_view run = {}) {
+  const auto in_words = [own = WordsOf(words)](std::string_view message) {
+    return InWords(message, FrontEnd::kPython, own);
+  };
+  return ReportPage(content, in_words, run);
 }
 
-nb::dict ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& watch,
-                        const nb::object& words) {
+// The path that the report of a call repeats.
+template <typename Options>
+std::string_view PlaceOf(const Options& options) {
+  if constexpr (requires { options.output; }) {
+    return options.output;
+  } else if constexpr (requires { options.target_folder; }) {
+    return options.target_folder;
+  } else if constexpr (requires { options.target.folder; }) {
+    return options.target.folder;
+  } else if constexpr (requires { options.target; }) {
+    return options.target;
+  } else if constexpr (requires { options.source.path; }) {
+    return options.source.path;
+  } else {
+    return {};
+  }
+}
+
+using Clock = std::chrono::steady_clock;
+
+// The report of a call that began at `begin`.
+template <typename Report, typename Options>
+nb::object ReportFrom(const Report& report, const Options& options, Clock::time_point begin,
+                      const nb::dict& words) {
+  ReportedCall call{.place = PlaceOf(options)};
+  call.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if constexpr (requires { options.source.files; }) call.source = &options.source;
+  return ReportOf(report, call, words);
+}
+
+nb::object ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& watch,
+                          const nb::dict& words) {
+  const Clock::time_point begin = Clock::now();
   const FileUse use;
   ConvertCall options;
   Fill<ConvertCall>(options, keywords, kConvertCall, {kConversion<ConvertCall>, kPage});
@@ -210,11 +237,11 @@ nb::dict ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& wa
           "the conversion is done, but its report is not written: " + drawn.message()));
     }
   }
-  return ReportOf(report);
+  return ReportFrom(report, options, begin, words);
 }
 
-nb::dict Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
-              const nb::object& words) {
+nb::object Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
+                const nb::dict& words) {
   const FileUse use;
   ReportCall options;
   Fill<ReportCall>(options, keywords, kReportCall, {kConversion<ReportCall>, kReport});
@@ -230,28 +257,32 @@ nb::dict Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
       });
   const std::string page = PageOf(content, words);
   Check(WriteReport(options.output, page, options.force));
-  return ReportOfPage(page.size(), content.layout.plan.warnings);
+  return ReportOf(WrittenPage{page.size(), content.layout.plan.warnings}, {.place = options.output},
+                  words);
 }
 
-// Adds a function (keywords, jobs, watch) that calls `call` with the options that the tables make
-// of the keywords, options of the option table that `options_of` takes among them.
+// Adds a function (keywords, jobs, watch, words) that calls `call` with the options that the tables
+// make of the keywords, options of the option table that `options_of` takes among them.
 template <typename Options, typename Function, typename... Tables>
 void AddCall(nb::module_& module, const char* name, uint32_t options_of, Function call,
              const Tables&... tables) {
   module.def(
       name,
-      [call, options_of, &tables...](const nb::dict& keywords, int jobs, const nb::object& watch) {
+      [call, options_of, &tables...](const nb::dict& keywords, int jobs, const nb::object& watch,
+                                     const nb::dict& words) {
+        const Clock::time_point begin = Clock::now();
         const FileUse use;  // of what is read while the options are filled in, too
         Options options;
         Fill<Options>(options, keywords, options_of,
                       {std::span<const Keyword<Options>>(tables)...});
-        return ReportOf(RunWatched(jobs, watch, [&](const RunOptions& run) {
+        const auto report = RunWatched(jobs, watch, [&](const RunOptions& run) {
           const FileUse joined(use);
           options.run = run;
           return call(options);
-        }));
+        });
+        return ReportFrom(report, options, begin, words);
       },
-      "keywords"_a, "jobs"_a, "watch"_a);
+      "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
 }
 
 // The same for a call that takes no time, and can be neither watched nor stopped.
@@ -267,15 +298,13 @@ void AddShortCall(nb::module_& module, const char* name, Function call, const Ta
           const WithoutGil released;
           return Take(call(options));
         }();
-        return ReportOf(report);
+        return ReportOf(report, {.place = options.output}, {});
       },
       "keywords"_a);
 }
 
 nb::object Worded(const nb::object& message, const nb::dict& own) {
-  OwnWords words;
-  for (const auto& [name, word] : own) words.emplace(TextOf(name), TextOf(word));
-  return Text(InWords(TextOf(message), FrontEnd::kPython, words));
+  return Text(InWords(TextOf(message), FrontEnd::kPython, WordsOf(own)));
 }
 
 // In the order of OptionType.
@@ -335,6 +364,7 @@ std::vector<std::pair<int64_t, std::vector<int64_t>>> RanksForAll(const nb::byte
 
 void AddCalls(nb::module_& module) {
   module.def("options", &OptionTable);
+  module.def("report_classes", &ReportClasses);
   module.def("in_words", &Worded, "message"_a, "own"_a);
   module.def("convert", &ConvertAndDraw, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
   module.def("report", &Draw, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);

@@ -22,6 +22,7 @@
 #include "reshard/parameters.h"
 #include "reshard/strategy.h"
 #include "reshard/tensor.h"
+#include "tools/page/strategy_words.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -29,7 +30,24 @@ using namespace nb::literals;
 namespace reshard::python {
 namespace {
 
-nb::dict InspectFile(const nb::bytes& path, const Key* key, const nb::object& takes) {
+// The entry of a file, with the parameters that `takes` does, a function of a name; and the group
+// of each of these.
+nb::tuple Inspected(const Checkpoint& checkpoint, std::optional<int64_t> rank,
+                    const nb::object& takes) {
+  InspectedFile file{.path = checkpoint.path(),
+                     .rank = rank,
+                     .size = checkpoint.file_size(),
+                     .crc = checkpoint.crc()};
+  nb::list groups;
+  for (const StoredArray& array : checkpoint.parameters()) {
+    if (!nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(array.name))))) continue;
+    file.parameters.push_back(&array);
+    groups.append(Text(checkpoint.GroupOf(array)));
+  }
+  return nb::make_tuple(PartOf(file, {}), groups);
+}
+
+nb::tuple InspectFile(const nb::bytes& path, const Key* key, const nb::object& takes) {
   const std::string name = Bytes(path);
   const std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
   std::optional<Checkpoint> checkpoint;
@@ -37,7 +55,7 @@ nb::dict InspectFile(const nb::bytes& path, const Key* key, const nb::object& ta
     const WithoutGil released;
     checkpoint = Take(Checkpoint::Open(name, decryption));
   }
-  return ReportOf(*checkpoint, takes);
+  return Inspected(*checkpoint, std::nullopt, takes);
 }
 
 // The files that are chosen in a folder of ranks, or those of a folder of whole tensors.
@@ -60,18 +78,16 @@ class Folder {
     return files;
   }
 
-  nb::object Warnings() const { return ReportOf(listed_.warnings); }
+  nb::tuple Warnings(const nb::dict& words) const { return PartsOf(listed_.warnings, words); }
 
-  nb::dict Inspect(size_t place, const Key* key, const nb::object& takes) const {
+  nb::tuple Inspect(size_t place, const Key* key, const nb::object& takes) const {
     const std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
     std::optional<Checkpoint> checkpoint;
     {
       const WithoutGil released;
       checkpoint = Take(Checkpoint::Open(listed_, place, decryption));
     }
-    nb::dict report = ReportOf(*checkpoint, takes);
-    report["rank"] = listed_.files[place].rank;
-    return report;
+    return Inspected(*checkpoint, listed_.files[place].rank, takes);
   }
 
  private:
@@ -80,14 +96,17 @@ class Folder {
   RankFiles listed_;
 };
 
-nb::dict InspectStrategy(const nb::bytes& path, const nb::object& takes) {
+nb::object InspectStrategy(const nb::bytes& path, const nb::object& takes, const nb::dict& words) {
   const std::string name = Bytes(path);
   std::optional<Strategy> strategy;
   {
     const WithoutGil released;
     strategy = Take(ReadStrategy(name));
   }
-  return ReportOf(*strategy, takes);
+  const auto taken = [&takes](const std::string& parameter) {
+    return nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(parameter))));
+  };
+  return PartOf(ShownStrategy{&*strategy, StrategyInWords(*strategy), taken}, words);
 }
 
 // (name, {message: its lists}, {number: its value}) of each layout, as a file states them.
@@ -140,25 +159,28 @@ constexpr Keyword<StatisticsOptions> kValues[] = {
      [](StatisticsOptions& o, nb::handle v) { o.source.key = KeyOf(nb::cast<const Key*>(v)); }},
 };
 
-nb::dict Values(const nb::dict& keywords, int jobs, const nb::object& watch) {
+// (warnings, parameters)
+nb::tuple Values(const nb::dict& keywords, int jobs, const nb::object& watch,
+                 const nb::dict& words) {
   StatisticsOptions options;
   Fill<StatisticsOptions>(options, keywords, kNoCall,
                           {std::span<const Keyword<StatisticsOptions>>(kValues)});
-  return ReportOf(RunWatched(jobs, watch, [&](const RunOptions& run) {
+  const StatisticsReport report = RunWatched(jobs, watch, [&](const RunOptions& run) {
     options.run = run;
     return MeasureValues(options);
-  }));
+  });
+  return nb::make_tuple(PartsOf(report.warnings, words), PartsOf(report.parameters, words));
 }
 
 }  // namespace
 
 void AddInspection(nb::module_& module) {
   module.def("inspect_file", &InspectFile, "path"_a, "key"_a.none(), "takes"_a);
-  module.def("inspect_strategy", &InspectStrategy, "path"_a, "takes"_a);
+  module.def("inspect_strategy", &InspectStrategy, "path"_a, "takes"_a, "words"_a);
   module.def("layouts_of", &LayoutsOf, "path"_a);
   module.def("box_of_shard", &BoxOfShard, "device_matrix"_a, "tensor_map"_a, "shard_step"_a,
              "shard_size"_a, "full_shape"_a, "rank"_a);
-  module.def("measure_values", &Values, "keywords"_a, "jobs"_a, "watch"_a);
+  module.def("measure_values", &Values, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
   module.def(
       "glob_match",
       [](const nb::bytes& pattern, const nb::bytes& name) {
@@ -168,7 +190,7 @@ void AddInspection(nb::module_& module) {
   nb::class_<Folder>(module, "Folder")
       .def_static("open", &Folder::Open, "path"_a, "suffix"_a)
       .def("files", &Folder::Files)
-      .def("warnings", &Folder::Warnings)
+      .def("warnings", &Folder::Warnings, "words"_a)
       .def("inspect", &Folder::Inspect, "place"_a, "key"_a.none(), "takes"_a);
 }
 

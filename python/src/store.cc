@@ -199,7 +199,9 @@ class Store {
     return warnings;
   }
 
-  nb::object WarningsWithCodes() const { return ReportOf(checkpoint().warnings()); }
+  nb::tuple WarningsWithCodes(const nb::dict& words) const {
+    return PartsOf(checkpoint().warnings(), words);
+  }
 
   // (rank, path) of each file.
   nb::list Files() const {
@@ -361,7 +363,7 @@ void AddStore(nb::module_& module) {
       .def("locate", &Store::Locate, "tensor"_a, "begin"_a, "extent"_a)
       .def("map", &Store::Map, "rank"_a, "is_private"_a)
       .def("warnings", &Store::Warnings)
-      .def("warnings_with_codes", &Store::WarningsWithCodes)
+      .def("warnings_with_codes", &Store::WarningsWithCodes, "words"_a)
       .def("files", &Store::Files)
       .def("shards", &Store::Shards, "tensor"_a)
       .def("read", &Store::Read, "tensor"_a, "begin"_a, "extent"_a, "out"_a);

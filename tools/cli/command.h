@@ -11,6 +11,8 @@
 
 #include "reshard/file_use.h"
 #include "reshard/status.h"
+#include "src/frontend/report_fields.h"
+#include "tools/cli/json_report.h"
 #include "tools/cli/messages.h"
 
 namespace reshard {
@@ -55,6 +57,14 @@ class Command {
 
   // Returns the beginning of this command's JSON document.
   nlohmann::ordered_json JsonDocument() const;
+
+  // Prints a report as this command's JSON document.
+  template <typename Report>
+  void PrintReport(const Report& report, const ReportedCall& call) const {
+    JsonReport document(JsonDocument());
+    Describe(report, call, document);
+    PrintData(ToJsonText(document.Take()) + '\n');
+  }
 
  private:
   CLI::App& app_;

@@ -206,29 +206,6 @@ std::string ConfirmedText(const std::optional<ReplicaSample>& sample) {
   return fmt::format("confirmed by {}", FormatCount(sample->confirming, "replica"));
 }
 
-nlohmann::ordered_json SampleAsJson(const std::optional<ReplicaSample>& sample) {
-  if (!sample) return nullptr;
-  return {{"parameters", sample->parameters},
-          {"comparisons", sample->comparisons},
-          {"confirming", sample->confirming},
-          {"files", sample->files},
-          {"files_opened", sample->files_opened},
-          {"reads", sample->reads},
-          {"bytes", sample->bytes},
-          {"seconds", sample->seconds}};
-}
-
-nlohmann::ordered_json LargestAsJson(const std::vector<TensorInfo>& largest) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const TensorInfo& parameter : largest) {
-    out.push_back({{"name", parameter.name},
-                   {"dtype", DTypeName(parameter.dtype)},
-                   {"full_shape", LogicalShape(parameter.kind, parameter.dtype, parameter.shape)},
-                   {"bytes", parameter.bytes}});
-  }
-  return out;
-}
-
 std::string TotalsText(const ParameterTotals& totals) {
   std::string text = fmt::format("weights {} parameters", ParameterCountText(totals.weights));
   if (totals.optimizer > 0) {
@@ -245,11 +222,6 @@ std::string ChosenTotalsText(const ParameterTotals& chosen, const ParameterTotal
 std::string StageAloneText(int64_t stage) {
   return fmt::format("stage {} of {} or more, alone: load all parts together", stage,
                      std::max<int64_t>(stage + 1, 2));
-}
-
-nlohmann::ordered_json TotalsAsJson(const std::optional<ParameterTotals>& totals) {
-  if (!totals) return nullptr;
-  return {{"weights", totals->weights}, {"optimizer", totals->optimizer}};
 }
 
 }  // namespace reshard

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,13 +82,8 @@ class ConversionArguments {
 // Parameters as rows of text, two blanks before each.
 std::string LargestAsText(const std::vector<TensorInfo>& largest);
 
-nlohmann::ordered_json LargestAsJson(const std::vector<TensorInfo>& largest);
-
-// Null where there was no sample.
 // Returns whether the sample confirms the source strategy, in words; empty if nothing was sampled.
 std::string ConfirmedText(const std::optional<ReplicaSample>& sample);
-
-nlohmann::ordered_json SampleAsJson(const std::optional<ReplicaSample>& sample);
 
 // Returns "weights 6.74 B parameters, optimizer 13.48 B".
 std::string TotalsText(const ParameterTotals& totals);
@@ -100,21 +94,6 @@ std::string ChosenTotalsText(const ParameterTotals& chosen, const ParameterTotal
 
 // Returns "stage 0 of 2 or more, alone: load all parts together".
 std::string StageAloneText(int64_t stage);
-
-// Null for nothing.
-nlohmann::ordered_json TotalsAsJson(const std::optional<ParameterTotals>& totals);
-
-// Adds "source_parameters", "chosen_parameters", "stage_alone" and "step" of a ConvertReport or
-// PlanReport, null for nothing.
-template <typename Report>
-void AddSourceSummary(const Report& report, nlohmann::ordered_json& document) {
-  document["source_parameters"] = TotalsAsJson(report.totals);
-  document["chosen_parameters"] = TotalsAsJson(report.chosen_totals);
-  document["stage_alone"] = nullptr;
-  if (report.stage_alone) document["stage_alone"] = *report.stage_alone;
-  document["step"] = nullptr;
-  if (!report.step.empty()) document["step"] = report.step;
-}
 
 }  // namespace reshard
 

@@ -15,7 +15,6 @@
 #include "tools/cli/command_table.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/rank_findings.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/page/charts.h"
@@ -151,57 +150,9 @@ int ConvertCommand::ConvertOne() {
   if (!quiet()) PrintNotes(notes);
   PrintWarnings(report->warnings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (json()) PrintReport(*report, seconds.count());
+  if (json()) PrintReport(*report, {.place = arguments_.target(), .seconds = seconds.count()});
   if (!quiet()) PrintSummary(*report, seconds.count());
   return 0;
-}
-
-void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) const {
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  for (const WrittenFile& file : report.files) {
-    files.push_back({{"path", file.path}, {"size", file.size}});
-  }
-  nlohmann::ordered_json document = JsonDocument();
-  document["target"] = arguments_.target();
-  document["files"] = std::move(files);
-  document["parameters"] = report.parameters;
-  document["left_out"] = report.left_out;
-  document["renamed"] = report.renamed;
-  document["largest"] = LargestAsJson(report.largest);
-  AddSourceSummary(report, document);
-  document["source_ranks"] = report.source_ranks;
-  document["bytes_read"] = report.bytes_read;
-  document["bytes_written"] = report.bytes_written;
-  document["seconds"] = seconds;
-  document["memory_planned"] = report.memory_planned;
-  document["memory_peak"] = report.memory_peak;
-  document["anonymous_peak"] = report.anonymous_peak;
-  document["io"] = {{"sources_mapped", report.io.sources_mapped},
-                    {"sources_read", report.io.sources_read},
-                    {"targets_direct", report.io.targets_direct},
-                    {"targets_buffered", report.io.targets_buffered}};
-  document["crc_files"] = report.crc_files;
-  document["crc_bytes"] = report.crc_bytes;
-  document["values_lost"] = report.values_lost;
-  document["values_zeroed"] = report.values_zeroed;
-  document["pruned"] = report.pruned;
-  document["replicas"] = nullptr;  // not compared
-  if (report.replicas) document["replicas"] = ReplicasAsJson(*report.replicas);
-  document["sample"] = SampleAsJson(report.sample);
-  document["files_kept"] = report.files_kept;
-  document["completed_earlier_run"] = report.completed_earlier_run;
-  document["already_published"] = report.already_published;
-  document["shard"] = nullptr;  // a run alone
-  if (report.shard) {
-    document["shard"] = {{"index", report.shard->shard.index},
-                         {"count", report.shard->shard.count},
-                         {"published", report.shard->published},
-                         {"already_published", report.shard->already_published},
-                         {"outstanding", report.shard->outstanding}};
-  }
-  document["warnings"] = WarningsAsJson(report.warnings);
-  document["notes"] = AsTyped(report.notes);
-  PrintData(ToJsonText(document) + '\n');
 }
 
 void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) const {
@@ -286,13 +237,7 @@ int CommitCommand::Run() {
   const Result<CommitReport> report = CommitWorkers(options);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
-  if (json()) {
-    nlohmann::ordered_json document = JsonDocument();
-    document["target"] = target_;
-    document["already_published"] = report->already_published;
-    document["warnings"] = WarningsAsJson(report->warnings);
-    PrintData(ToJsonText(document) + '\n');
-  }
+  if (json()) PrintReport(*report, {.place = target_});
   if (!quiet()) {
     PrintWords(fmt::format(
         "{}: {}", PrintableName(target_),

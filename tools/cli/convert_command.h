@@ -22,7 +22,6 @@ class ConvertCommand : public Command {
  private:
   // Makes the conversion that the arguments say. Returns the exit code.
   int ConvertOne();
-  void PrintReport(const ConvertReport& report, double seconds) const;
   void PrintSummary(const ConvertReport& report, double seconds) const;
   void PrintDetails(const ConvertReport& report) const;
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -112,12 +111,6 @@ std::string TypeText(const std::optional<TensorInfo>& type) {
                      ShapeText(type->kind, type->dtype, type->shape));
 }
 
-nlohmann::ordered_json TypeAsJson(const std::optional<TensorInfo>& type) {
-  if (!type) return nullptr;
-  return {{"dtype", TypeName(type->kind, type->dtype)},
-          {"full_shape", ShapeAsJson(type->kind, type->dtype, type->shape)}};
-}
-
 // As short as it can be without loss; the same in every locale.
 std::string NumberText(double number) { return fmt::format("{}", number); }
 
@@ -134,15 +127,6 @@ std::string ValuesText(const ValueDifference& values, const Shape& shape) {
     parts.push_back(fmt::format("{} NaN of other bits", values.nan_against_nan));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-nlohmann::ordered_json ValuesAsJson(const ValueDifference& values) {
-  nlohmann::ordered_json greatest = values.greatest;
-  if (std::isinf(values.greatest)) greatest = "inf";  // JSON has no such number
-  return {{"numbers", values.numbers},
-          {"greatest", std::move(greatest)},
-          {"nan_against_number", values.nan_against_number},
-          {"nan_against_nan", values.nan_against_nan}};
 }
 
 // A line that names the ranks of one side that hold what no rank of the other one does.
@@ -182,7 +166,7 @@ int DigestCommand::Run() {
   if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   const auto print = [this](const DigestReport& report, double seconds) {
     if (json()) {
-      PrintReport(report, seconds);
+      PrintReport(report, {.place = options_.source.path, .seconds = seconds});
     } else {
       const bool fold =
           !long_ && StdoutIsTerminal() && report.parameters.size() > ParameterTable::kScreenRows;
@@ -200,34 +184,6 @@ int DigestCommand::Run() {
     return report.ranks && report.ranks->replicas.differing > 0 ? 1 : 0;
   };
   return RunStoppable(options_, progress_style(), DigestCheckpoint, print);
-}
-
-void DigestCommand::PrintReport(const DigestReport& report, double seconds) const {
-  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
-  for (const ParameterDigest& parameter : report.parameters) {
-    parameters.push_back(
-        {{"name", parameter.name},
-         {"dtype", TypeName(parameter.kind, parameter.dtype)},
-         {"full_shape", ShapeAsJson(parameter.kind, parameter.dtype, parameter.shape)},
-         {"bytes", parameter.bytes},
-         {"digest", parameter.digest}});
-    if (!parameter.ranks.empty()) parameters.back()["ranks"] = parameter.ranks;
-  }
-  nlohmann::ordered_json document = JsonDocument();
-  document["path"] = options_.source.path;
-  document["parameters"] = std::move(parameters);
-  document["digest"] = report.digest;
-  document["bytes"] = report.bytes;
-  document["bytes_read"] = report.bytes_read;
-  document["replicas"] = nullptr;
-  document["own_values"] = nullptr;
-  if (report.ranks) {
-    document["replicas"] = ReplicasAsJson(report.ranks->replicas);
-    document["own_values"] = report.ranks->own_values;
-  }
-  document["seconds"] = seconds;
-  document["warnings"] = WarningsAsJson(report.warnings);
-  PrintData(ToJsonText(document) + '\n');
 }
 
 DiffCommand::DiffCommand(CLI::App& parent)
@@ -268,7 +224,7 @@ int DiffCommand::Run() {
   options_.b.key = options_.a.key;
   const auto print = [this](const DiffReport& report, double seconds) {
     if (json()) {
-      PrintReport(report, seconds);
+      PrintReport(report, {.seconds = seconds});
     } else {
       PrintText(report);
     }
@@ -299,34 +255,6 @@ void DiffCommand::PrintSummary(const DiffReport& report, double seconds) const {
                   FormatBytes(report.bytes), FormatBytes(report.bytes_read), FormatSeconds(seconds),
                   FormatRate(report.bytes_read, seconds),
                   report.a ? "; " + ReplicasText(report.a->replicas, report.b->replicas) : ""));
-}
-
-void DiffCommand::PrintReport(const DiffReport& report, double seconds) const {
-  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
-  for (const ParameterDiff& diff : report.parameters) {
-    parameters.push_back({{"name", diff.name},
-                          {"relation", RelationName(diff.relation)},
-                          {"a", TypeAsJson(diff.a)},
-                          {"b", TypeAsJson(diff.b)}});
-    if (diff.values) parameters.back()["values"] = ValuesAsJson(*diff.values);
-    if (!diff.a_ranks.empty()) parameters.back()["a_ranks"] = diff.a_ranks;
-    if (!diff.b_ranks.empty()) parameters.back()["b_ranks"] = diff.b_ranks;
-  }
-  nlohmann::ordered_json document = JsonDocument();
-  document["equal"] = report.equal();
-  document["parameters"] = std::move(parameters);
-  document["bytes"] = report.bytes;
-  document["bytes_read"] = report.bytes_read;
-  document["replicas"] = nullptr;
-  document["own_values"] = nullptr;
-  if (report.a) {
-    document["replicas"] = {{"a", ReplicasAsJson(report.a->replicas)},
-                            {"b", ReplicasAsJson(report.b->replicas)}};
-    document["own_values"] = {{"a", report.a->own_values}, {"b", report.b->own_values}};
-  }
-  document["seconds"] = seconds;
-  document["warnings"] = WarningsAsJson(report.warnings);
-  PrintData(ToJsonText(document) + '\n');
 }
 
 void DiffCommand::PrintText(const DiffReport& report) const {

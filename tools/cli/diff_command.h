@@ -14,8 +14,6 @@ class DigestCommand : public Command {
   int Run() override;
 
  private:
-  void PrintReport(const DigestReport& report, double seconds) const;
-
   DigestOptions options_;
   TableOptions table_;
   bool long_ = false;
@@ -27,7 +25,6 @@ class DiffCommand : public Command {
   int Run() override;
 
  private:
-  void PrintReport(const DiffReport& report, double seconds) const;
   void PrintSummary(const DiffReport& report, double seconds) const;
   void PrintText(const DiffReport& report) const;
 

@@ -20,6 +20,7 @@
 #include "tools/cli/strategy_report.h"
 #include "tools/cli/unknown_words.h"
 #include "tools/page/parameter_table.h"
+#include "tools/page/strategy_words.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
@@ -58,33 +59,12 @@ void AddStretches(const StoredArray& parameter, Table& table) {
   }
 }
 
-nlohmann::ordered_json StretchesAsJson(const StoredArray& parameter) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const ByteRange& range : parameter.content) {
-    out.push_back({{"offset", range.offset}, {"length", range.length}});
-  }
-  for (size_t i = 0; i < parameter.map_tensor.size(); ++i) {
-    const MapTensorPart& part = parameter.map_tensor[i];
-    out.push_back({{"part", MapPartName(i)},
-                   {"type", part.type},
-                   {"shape", part.shape},
-                   {"offset", part.content.offset},
-                   {"length", part.content.length}});
-  }
-  return out;
-}
-
 std::string ToText(double number) { return fmt::format("{:.6g}", number); }
 
 std::string ToText(const std::optional<Number>& number) {
   if (!number) return "-";
   if (const auto* real = std::get_if<double>(&*number)) return ToText(*real);
   return std::visit([](auto exact) { return fmt::format("{}", exact); }, *number);
-}
-
-nlohmann::ordered_json ToJson(const std::optional<Number>& number) {
-  if (!number) return nullptr;
-  return std::visit([](auto exact) { return nlohmann::ordered_json(exact); }, *number);
 }
 
 bool IsFolder(const std::string& path) {
@@ -181,31 +161,6 @@ std::string ModulesAsText(const std::vector<const StoredArray*>& parameters) {
                      parameters.size());
 }
 
-nlohmann::ordered_json CheckpointAsJson(const Checkpoint& checkpoint, std::optional<int64_t> rank,
-                                        const std::vector<const StoredArray*>& parameters) {
-  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
-  for (const StoredArray* parameter : parameters) {
-    nlohmann::ordered_json entry = {
-        {"name", parameter->name},
-        {"dtype", TypeText(*parameter)},
-        {"shape", ShapeAsJson(parameter->kind, parameter->dtype, parameter->shape)},
-        {"offset", nullptr},
-        {"bytes", parameter->bytes},
-        {"values", parameter->framed.size()},
-        {"content", StretchesAsJson(*parameter)}};
-    if (const std::optional<uint64_t> offset = ContentOffset(*parameter)) entry["offset"] = *offset;
-    entries.push_back(std::move(entry));
-  }
-  nlohmann::ordered_json document = {{"path", checkpoint.path()},
-                                     {"rank", nullptr},
-                                     {"size", checkpoint.file_size()},
-                                     {"crc", nullptr},
-                                     {"parameters", std::move(entries)}};
-  if (rank) document["rank"] = *rank;
-  if (const std::optional<uint64_t> crc = checkpoint.crc()) document["crc"] = *crc;
-  return document;
-}
-
 // A table, a row for each; six digits of what is no integer.
 std::string ValuesAsText(const std::vector<ParameterStatistics>& parameters) {
   Table table({{"NAME"},
@@ -232,27 +187,14 @@ std::string ValuesAsText(const std::vector<ParameterStatistics>& parameters) {
   return table.ToText();
 }
 
-// Exact figures; null where there are no values.
-nlohmann::ordered_json ValuesAsJson(const std::optional<ValueStatistics>& statistics) {
-  if (!statistics) return nullptr;
-  nlohmann::ordered_json mean;
-  if (statistics->mean) mean = *statistics->mean;
-  return {{"values", statistics->values},
-          {"min", ToJson(statistics->least)},
-          {"max", ToJson(statistics->greatest)},
-          {"mean", std::move(mean)},
-          {"nan", statistics->nans},
-          {"inf", statistics->infinities}};
-}
-
 }  // namespace
 
 void CheckpointTotals::Add(const Checkpoint& checkpoint,
                            const std::vector<const StoredArray*>& parameters) {
-  ++files_;
+  ++totals_.files;
   for (const StoredArray* parameter : parameters) {
-    for (Total* total :
-         {&all_, &by_dtype_[TypeText(*parameter)], &by_group_[checkpoint.GroupOf(*parameter)]}) {
+    for (ContentTotal* total : {&totals_.all, &totals_.by_dtype[TypeText(*parameter)],
+                                &totals_.by_group[checkpoint.GroupOf(*parameter)]}) {
       ++total->parameters;
       total->bytes += parameter->bytes;
     }
@@ -260,16 +202,18 @@ void CheckpointTotals::Add(const Checkpoint& checkpoint,
 }
 
 std::string CheckpointTotals::Line() const {
-  return fmt::format("total: {}, {}, {} of content\n", FormatCount(files_, "checkpoint"),
-                     FormatCount(all_.parameters, "parameter"), FormatBytes(all_.bytes));
+  return fmt::format("total: {}, {}, {} of content\n", FormatCount(totals_.files, "checkpoint"),
+                     FormatCount(totals_.all.parameters, "parameter"),
+                     FormatBytes(totals_.all.bytes));
 }
 
 std::string CheckpointTotals::ToShortText() const {
-  if (all_.parameters == 0) return Line();
-  return fmt::format("{}  {}\n  {}\n", Line(), ToShortText(by_dtype_), ToShortText(by_group_));
+  if (totals_.all.parameters == 0) return Line();
+  return fmt::format("{}  {}\n  {}\n", Line(), ToShortText(totals_.by_dtype),
+                     ToShortText(totals_.by_group));
 }
 
-std::string CheckpointTotals::ToShortText(const Totals& totals) {
+std::string CheckpointTotals::ToShortText(const ByName& totals) {
   std::string text;
   for (const auto& [name, total] : totals) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, FormatBytes(total.bytes));
@@ -326,33 +270,17 @@ std::string FolderSummary::ToText() const {
 
 std::string CheckpointTotals::ToText() const {
   std::string out = Line();
-  if (all_.parameters == 0) return out;
-  return out + ToText("DTYPE", by_dtype_) + '\n' + ToText("PREFIX", by_group_);
+  if (totals_.all.parameters == 0) return out;
+  return out + ToText("DTYPE", totals_.by_dtype) + '\n' + ToText("PREFIX", totals_.by_group);
 }
 
-nlohmann::ordered_json CheckpointTotals::ToJson() const {
-  return {{"files", files_},
-          {"parameters", all_.parameters},
-          {"bytes", all_.bytes},
-          {"by_dtype", ToJson(by_dtype_)},
-          {"by_prefix", ToJson(by_group_)}};
-}
-
-std::string CheckpointTotals::ToText(std::string_view header, const Totals& totals) {
+std::string CheckpointTotals::ToText(std::string_view header, const ByName& totals) {
   Table table({{header}, {"PARAMETERS", Align::kRight}, {"SIZE", Align::kRight}});
   for (const auto& [name, total] : totals) {
     table.AddRow(
         {std::string(name), fmt::format("{}", total.parameters), FormatBytes(total.bytes)});
   }
   return table.ToText();
-}
-
-nlohmann::ordered_json CheckpointTotals::ToJson(const Totals& totals) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::object();
-  for (const auto& [name, total] : totals) {
-    out[std::string(name)] = {{"parameters", total.parameters}, {"bytes", total.bytes}};
-  }
-  return out;
 }
 
 InspectCommand::InspectCommand(CLI::App& parent)
@@ -405,6 +333,8 @@ int InspectCommand::Run() {
   const Status given = table_.ApplyTo({.source = &source, .key = &key_});
   if (!given.ok()) return Fail(given);
   suffix_ = source.suffix;
+  if (!strategy_.empty()) found_.sharded.emplace();
+  found_.takes = [this](const std::string& name) { return filter_.Takes(name); };
   if (const Status status = CheckOptions(); !status.ok()) return Fail(status);
   // The document begins as JsonDocument() without its closing brace. Of lines, each checkpoint has
   // its own.
@@ -417,22 +347,14 @@ int InspectCommand::Run() {
     if (!cancelled_) InspectPath(path);
   }
   if (filter_.given() && parameter_.empty() && !filter_matched_ && exit_code_ == 0) {
-    warnings_.push_back(filter_.NothingTaken());
-    PrintWarnings({warnings_.back()});
+    Warn({filter_.NothingTaken()});
   }
   if (json()) {
-    nlohmann::ordered_json rest = {{"strategies", std::move(strategies_)},
-                                   {"totals", totals_.ToJson()},
-                                   {"warnings", WarningsAsJson(warnings_)},
-                                   {"errors", std::move(errors_)}};
-    if (!strategy_.empty()) rest["sharded"] = std::move(sharded_);
-    if (json_lines()) {
-      nlohmann::ordered_json document = JsonDocument();
-      document.update(rest);
-      PrintData(ToJsonText(document) + '\n');
-    } else {
-      PrintData("]," + ToJsonText(rest).substr(1) + '\n');
-    }
+    found_.totals = totals_.totals();
+    JsonReport rest(json_lines() ? JsonDocument() : nlohmann::ordered_json::object());
+    Describe(found_, rest);
+    const std::string text = ToJsonText(rest.Take()) + '\n';
+    PrintData(json_lines() ? text : "]," + text.substr(1));
   } else if (checkpoints_ > 0) {
     PrintData(only_folders_ ? totals_.ToShortText() : totals_.ToText());
   }
@@ -475,8 +397,7 @@ void InspectCommand::InspectFolder(const std::string& path) {
     if (ranks.status().code() != StatusCode::kNotFound) return Report(path, ranks.status());
     return InspectFiles(path, ranks.status());
   }
-  PrintWarnings(ranks->warnings);
-  warnings_.insert(warnings_.end(), ranks->warnings.begin(), ranks->warnings.end());
+  Warn(ranks->warnings);
   BeginFolder(path, ranks->files.size(), ranks->step);
   for (size_t place = 0; place < ranks->files.size(); ++place) {
     if (cancelled_) break;
@@ -522,18 +443,17 @@ void InspectCommand::InspectTensors(const std::string& path) {
   const Result<ShardedCheckpoint> checkpoint =
       ShardedCheckpoint::Open(path, strategy_, suffix_, key_);
   if (!checkpoint.ok()) return Report(path, checkpoint.status());
-  PrintWarnings(checkpoint->warnings());
-  warnings_.insert(warnings_.end(), checkpoint->warnings().begin(), checkpoint->warnings().end());
+  Warn(checkpoint->warnings());
   ParameterTable table({{"DTYPE"}, {"FULL SHAPE"}, {"SIZE", Align::kRight}, {"CUT"}});
   table.FoldCopies({0, 2});
-  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
+  FullTensors found{.path = path};
   for (const LogicalTensor& tensor : checkpoint->tensors()) {
     if (!filter_.Takes(tensor.name)) continue;
     filter_matched_ = true;
     const Result<std::vector<Shard>> shards = checkpoint->Shards(tensor.name);
     if (!shards.ok()) return Report(path, shards.status());
     if (json()) {
-      parameters.push_back(ShardsAsJson(tensor, *shards));
+      found.cut.push_back({tensor, InElements(tensor, *shards)});
     } else {
       table.Add(
           tensor.name,
@@ -543,23 +463,20 @@ void InspectCommand::InspectTensors(const std::string& path) {
     }
   }
   if (!json()) return PrintData(table.ToText(long_));
-  sharded_.push_back({{"path", path}, {"parameters", std::move(parameters)}});
+  found_.sharded->push_back(std::move(found));
 }
 
 void InspectCommand::InspectShards(const std::string& path) {
   const Result<ShardedCheckpoint> checkpoint =
       ShardedCheckpoint::Open(path, strategy_, suffix_, key_);
   if (!checkpoint.ok()) return Report(path, checkpoint.status());
-  PrintWarnings(checkpoint->warnings());
-  warnings_.insert(warnings_.end(), checkpoint->warnings().begin(), checkpoint->warnings().end());
+  Warn(checkpoint->warnings());
   const LogicalTensor* const tensor = checkpoint->Find(parameter_);
   if (tensor == nullptr) return Report(path, NoSuchParameter(*checkpoint, parameter_));
   const Result<std::vector<Shard>> shards = checkpoint->Shards(parameter_);
   if (!shards.ok()) return Report(path, shards.status());
   if (!json()) return PrintData(ShardsAsText(*tensor, *shards));
-  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
-  parameters.push_back(ShardsAsJson(*tensor, *shards));
-  sharded_.push_back({{"path", path}, {"parameters", std::move(parameters)}});
+  found_.sharded->push_back({.path = path, .cut = {{*tensor, InElements(*tensor, *shards)}}});
 }
 
 Result<StatisticsReport> InspectCommand::Measure(const std::string& path) const {
@@ -576,19 +493,10 @@ Result<StatisticsReport> InspectCommand::Measure(const std::string& path) const 
 void InspectCommand::InspectValues(const std::string& path) {
   const Result<StatisticsReport> report = Measure(path);
   if (!report.ok()) return Report(path, report.status());
-  PrintWarnings(report->warnings);
-  warnings_.insert(warnings_.end(), report->warnings.begin(), report->warnings.end());
+  Warn(report->warnings);
   filter_matched_ |= !report->parameters.empty();
   if (!json()) return PrintData(ValuesAsText(report->parameters));
-  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
-  for (const ParameterStatistics& parameter : report->parameters) {
-    parameters.push_back(
-        {{"name", parameter.name},
-         {"dtype", TypeName(parameter.kind, parameter.dtype)},
-         {"full_shape", ShapeAsJson(parameter.kind, parameter.dtype, parameter.shape)},
-         {"statistics", ValuesAsJson(parameter.statistics)}});
-  }
-  sharded_.push_back({{"path", path}, {"parameters", std::move(parameters)}});
+  found_.sharded->push_back({.path = path, .values = report->parameters});
 }
 
 void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<int64_t> rank) {
@@ -603,11 +511,12 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
   filter_matched_ |= !parameters.empty();
   if (json()) {
     const std::string separator = checkpoints_ == 0 ? "" : ",";
-    nlohmann::ordered_json document = CheckpointAsJson(checkpoint, rank, parameters);
-    // Both are in the order of the file.
-    for (size_t i = 0; i < statistics.size(); ++i) {
-      document["parameters"][i]["statistics"] = ValuesAsJson(statistics[i].statistics);
-    }
+    const nlohmann::ordered_json document = AsJson(InspectedFile{.path = checkpoint.path(),
+                                                                 .rank = rank,
+                                                                 .size = checkpoint.file_size(),
+                                                                 .crc = checkpoint.crc(),
+                                                                 .parameters = parameters,
+                                                                 .statistics = statistics});
     if (json_lines()) {
       PrintJsonLine("checkpoint", document);
     } else {
@@ -633,7 +542,8 @@ void InspectCommand::ShowStrategy(const Strategy& strategy) {
   if (!quiet()) PrintNotes(strategy.notes);
   filter_matched_ |= AnyLayoutMatches(strategy, filter_);
   if (json()) {
-    strategies_.push_back(StrategyAsJson(strategy, filter_));
+    found_.strategies.push_back(strategy);
+    found_.meanings.push_back(StrategyInWords(strategy));
   } else {
     PrintData(
         StrategyAsText(strategy, filter_, {.every_parameter = long_, .every_field = verbose()}) +
@@ -641,13 +551,16 @@ void InspectCommand::ShowStrategy(const Strategy& strategy) {
   }
 }
 
+void InspectCommand::Warn(const std::vector<Warning>& warnings) {
+  PrintWarnings(warnings);
+  found_.warnings.insert(found_.warnings.end(), warnings.begin(), warnings.end());
+}
+
 void InspectCommand::Report(const std::string& path, const Status& status) {
   const int exit_code = Fail(status);
   if (exit_code_ == 0) exit_code_ = exit_code;
   cancelled_ |= status.code() == StatusCode::kCancelled;
-  errors_.push_back({{"path", path},
-                     {"code", StatusCodeName(status.code())},
-                     {"message", AsTyped(status.message())}});
+  found_.errors.push_back({path, status});
 }
 
 }  // namespace reshard

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include "reshard/status.h"
 #include "reshard/strategy.h"
 #include "reshard/tensor.h"
+#include "src/frontend/report_fields.h"
 #include "tools/cli/command.h"
 #include "tools/cli/module_tree.h"
 #include "tools/cli/shared_options.h"
@@ -34,24 +34,16 @@ class CheckpointTotals {
   std::string ToText() const;
   // The same in three lines.
   std::string ToShortText() const;
-  nlohmann::ordered_json ToJson() const;
+  const ContentTotals& totals() const { return totals_; }
 
  private:
-  struct Total {
-    uint64_t parameters = 0;
-    uint64_t bytes = 0;
-  };
-  using Totals = std::map<std::string_view, Total>;  // keys are literals
+  using ByName = std::map<std::string_view, ContentTotal>;
 
   std::string Line() const;
-  static std::string ToText(std::string_view header, const Totals& totals);
-  static std::string ToShortText(const Totals& totals);
-  static nlohmann::ordered_json ToJson(const Totals& totals);
+  static std::string ToText(std::string_view header, const ByName& totals);
+  static std::string ToShortText(const ByName& totals);
 
-  uint64_t files_ = 0;
-  Total all_;
-  Totals by_dtype_;
-  Totals by_group_;
+  ContentTotals totals_;
 };
 
 // The checkpoints of a folder, alike ones together, and what they hold by module. A plain value.
@@ -102,6 +94,7 @@ class InspectCommand : public Command {
   void ShowCheckpoint(const Checkpoint& checkpoint, std::optional<int64_t> rank);
   Result<StatisticsReport> Measure(const std::string& path) const;
   void ShowStrategy(const Strategy& strategy);
+  void Warn(const std::vector<Warning>& warnings);
   void Report(const std::string& path, const Status& status);
 
   std::vector<std::string> paths_;
@@ -119,10 +112,7 @@ class InspectCommand : public Command {
   std::optional<FolderSummary> folder_;  // of the path that is gone through, where one is shown
   bool only_folders_ = true;             // were shown so far
   uint64_t checkpoints_ = 0;             // shown so far
-  std::vector<Warning> warnings_;
-  nlohmann::ordered_json strategies_ = nlohmann::ordered_json::array();
-  nlohmann::ordered_json sharded_ = nlohmann::ordered_json::array();
-  nlohmann::ordered_json errors_ = nlohmann::ordered_json::array();
+  Inspection found_;
   bool filter_matched_ = false;
   bool cancelled_ = false;
   int exit_code_ = 0;

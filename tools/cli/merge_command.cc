@@ -50,7 +50,7 @@ int MergeCommand::Run() {
   if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   options_.kind = segments_ ? MergeKind::kSegments : MergeKind::kSlices;
   const auto print = [this](const MergeReport& report, double seconds) {
-    if (json()) PrintReport(report, seconds);
+    if (json()) PrintReport(report, {.place = options_.output, .seconds = seconds});
     if (quiet()) return 0;
     PrintNotes(report.notes);
     PrintWords(fmt::format("{}: {} of {}, {} written in {} ({})", options_.output,
@@ -68,19 +68,6 @@ int MergeCommand::Run() {
     return 0;
   };
   return RunStoppable(options_, progress_style(), Merge, print);
-}
-
-void MergeCommand::PrintReport(const MergeReport& report, double seconds) const {
-  nlohmann::ordered_json document = JsonDocument();
-  document["output"] = options_.output;
-  document["sources"] = report.sources;
-  document["parameters"] = report.parameters;
-  document["bytes_compared"] = report.bytes_compared;
-  document["bytes_written"] = report.bytes_written;
-  document["seconds"] = seconds;
-  document["warnings"] = WarningsAsJson(report.warnings);
-  document["notes"] = AsTyped(report.notes);
-  PrintData(ToJsonText(document) + '\n');
 }
 
 }  // namespace reshard

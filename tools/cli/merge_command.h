@@ -17,8 +17,6 @@ class MergeCommand : public Command {
   int Run() override;
 
  private:
-  void PrintReport(const MergeReport& report, double seconds) const;
-
   MergeOptions options_;
   TableOptions table_;
   std::vector<std::string> files_and_output_;

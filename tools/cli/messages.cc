@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/cli/json_report.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
@@ -171,10 +172,6 @@ void PrintStatus(const Progress& progress, double seconds, std::optional<double>
                            {"seconds_remaining", remaining}});
 }
 
-nlohmann::ordered_json AsJson(const Warning& warning) {
-  return {{"code", WarningCodeName(warning.code)}, {"message", AsTyped(warning.message)}};
-}
-
 }  // namespace
 
 bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1 && Variable("TERM") != "dumb"; }
@@ -189,12 +186,6 @@ nlohmann::ordered_json JsonHead(const std::string& command) {
 
 std::string ToJsonText(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-nlohmann::ordered_json WarningsAsJson(const std::vector<Warning>& warnings) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Warning& warning : warnings) list.push_back(AsJson(warning));
-  return list;
 }
 
 void PrintData(std::string_view data) {
@@ -268,13 +259,6 @@ void SetOwnWords(OwnWords words) { AskedFor().own_words = std::move(words); }
 
 std::string AsTyped(std::string_view message) {
   return InWords(message, FrontEnd::kCommandLine, AskedFor().own_words);
-}
-
-std::vector<std::string> AsTyped(const std::vector<std::string>& messages) {
-  std::vector<std::string> typed;
-  typed.reserve(messages.size());
-  for (const std::string& message : messages) typed.push_back(AsTyped(message));
-  return typed;
 }
 
 void PrintNotes(const std::vector<std::string>& notes) {

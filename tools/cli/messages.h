@@ -41,15 +41,6 @@ nlohmann::ordered_json JsonHead(const std::string& command);
 // among them, come out as \uXXXX. Bytes that are not UTF-8 become U+FFFD.
 std::string ToJsonText(const nlohmann::ordered_json& value);
 
-// Returns {"code": "missing ranks", "message": "..."} for each, options as they are typed.
-nlohmann::ordered_json WarningsAsJson(const std::vector<Warning>& warnings);
-
-// Returns a list of sizes in elements, null for what has no shape.
-inline nlohmann::ordered_json ShapeAsJson(ArrayKind kind, DType dtype, const Shape& shape) {
-  if (!HasShape(kind)) return nullptr;
-  return LogicalShape(kind, dtype, shape);
-}
-
 // Writes data to stdout. Failures are remembered for FinishData.
 void PrintData(std::string_view data);
 
@@ -84,7 +75,6 @@ void SetOwnWords(OwnWords words);
 
 // Returns a message of the library with options as they are typed.
 std::string AsTyped(std::string_view message);
-std::vector<std::string> AsTyped(const std::vector<std::string>& messages);
 
 // "reshard: note: TEXT", one for each; options as they are typed, in the next two as well.
 void PrintNotes(const std::vector<std::string>& notes);

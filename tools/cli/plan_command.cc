@@ -147,7 +147,7 @@ int PlanCommand::Run() {
   if (!quiet()) PrintNotes(report->notes);
   PrintWarnings(report->warnings);
   if (json()) {
-    PrintReport(*report);
+    PrintReport(*report, {});
   } else {
     PrintText(*report);
   }
@@ -156,46 +156,6 @@ int PlanCommand::Run() {
     PrintWords(fmt::format("planned in {}; nothing was written", FormatSeconds(seconds.count())));
   }
   return 0;
-}
-
-void PlanCommand::PrintReport(const PlanReport& report) const {
-  nlohmann::ordered_json sources = nlohmann::ordered_json::array();
-  for (const SourceFileSummary& file : report.sources) {
-    sources.push_back({{"rank", file.rank}, {"path", file.path}, {"size", file.size}});
-  }
-  nlohmann::ordered_json targets = nlohmann::ordered_json::array();
-  for (const TargetFileSummary& file : report.targets) {
-    targets.push_back({{"rank", file.rank},
-                       {"path", file.path},
-                       {"size", file.size},
-                       {"parameters", file.parameters},
-                       {"runs", file.runs},
-                       {"source_ranks", file.source_ranks}});
-  }
-  nlohmann::ordered_json document = JsonDocument();
-  document["sources"] = std::move(sources);
-  document["targets"] = std::move(targets);
-  document["source_ranks"] = SourceRanksOf(report);
-  document["parameters"] = report.parameters;
-  document["left_out"] = report.left_out;
-  document["renamed"] = report.renamed;
-  document["largest"] = LargestAsJson(report.largest);
-  AddSourceSummary(report, document);
-  document["bytes_read"] = report.bytes_read;
-  document["bytes_written"] = report.bytes_written;
-  document["runs"] = {{"count", report.runs},
-                      {"shortest", report.shortest_run},
-                      {"mean", MeanRun(report)},
-                      {"longest", report.longest_run}};
-  document["memory_bytes"] = report.memory_bytes;
-  document["memory_limit"] = report.memory_limit;
-  document["space_needed"] = report.bytes_written;
-  document["space_free"] = nullptr;  // not known
-  if (report.free_space_bytes) document["space_free"] = *report.free_space_bytes;
-  document["sample"] = SampleAsJson(report.sample);
-  document["warnings"] = WarningsAsJson(report.warnings);
-  document["notes"] = AsTyped(report.notes);
-  PrintData(ToJsonText(document) + '\n');
 }
 
 void PlanCommand::PrintText(const PlanReport& report) const {

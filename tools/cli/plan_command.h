@@ -19,7 +19,6 @@ class PlanCommand : public Command {
   int Run() override;
 
  private:
-  void PrintReport(const PlanReport& report) const;
   void PrintText(const PlanReport& report) const;
 
   ConversionArguments arguments_;

@@ -6,31 +6,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "tools/page/text_format.h"
 
 namespace reshard {
-namespace {
-
-nlohmann::ordered_json ReplicaAsJson(const ReplicaDifference& difference) {
-  nlohmann::ordered_json pairs = nlohmann::ordered_json::array();
-  for (const ReplicaPair& pair : difference.pairs) {
-    pairs.push_back({{"rank", pair.rank}, {"reference", pair.reference}});
-    if (pair.other_type) {
-      pairs.back()["other_type"] = true;
-    } else {
-      pairs.back()["offset"] = pair.offset;
-    }
-  }
-  return {{"parameter", difference.parameter},
-          {"stage", difference.stage},
-          {"pairs", std::move(pairs)},
-          {"pair_count", difference.pair_count}};
-}
-
-}  // namespace
-
 std::string ReplicasText(const ReplicaReport& replicas) {
   if (replicas.compared == 0) return "no replicas to compare";
   return fmt::format("replicas of {} compared: {}", FormatCount(replicas.compared, "parameter"),
@@ -76,18 +55,6 @@ std::vector<std::string> OwnValueNotes(const RankFindings& findings, std::string
   if (names.empty()) return {};
   return {fmt::format("ranks{} hold values of their own of {}: {}", side,
                       FormatCount(names.size(), "parameter"), PrintableNames(names, names.size()))};
-}
-
-nlohmann::ordered_json ReplicasAsJson(const ReplicaReport& replicas) {
-  nlohmann::ordered_json differences = nlohmann::ordered_json::array();
-  for (const ReplicaDifference& difference : replicas.differences) {
-    differences.push_back(ReplicaAsJson(difference));
-  }
-  return {{"compared", replicas.compared},
-          {"shards", replicas.shards},
-          {"bytes", replicas.bytes},
-          {"differing", replicas.differing},
-          {"differences", std::move(differences)}};
 }
 
 }  // namespace reshard

@@ -1,8 +1,7 @@
-// What ranks hold of the same parameters, as text and as JSON. Pure functions.
+// What ranks hold of the same parameters, as text. Pure functions.
 #ifndef RESHARD_TOOLS_CLI_RANK_FINDINGS_H_
 #define RESHARD_TOOLS_CLI_RANK_FINDINGS_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +20,6 @@ std::string ReplicaLines(const ReplicaReport& replicas, std::string_view side);
 
 // A note of the parameters of which ranks hold different values, if there are any.
 std::vector<std::string> OwnValueNotes(const RankFindings& findings, std::string_view side);
-
-nlohmann::ordered_json ReplicasAsJson(const ReplicaReport& replicas);
 
 }  // namespace reshard
 

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "src/frontend/option_parts.h"
@@ -66,34 +64,11 @@ int RecodeCommand::Run() {
     told_.insert(note);
   };
   const auto print = [this](const RecodeReport& report, double seconds) {
-    if (json()) PrintReport(report, seconds);
+    if (json()) PrintReport(report, {.place = options_.target.folder, .seconds = seconds});
     if (!quiet()) PrintSummary(report, seconds);
     return 0;
   };
   return RunStoppable(options_, progress_style(), Recode, print);
-}
-
-void RecodeCommand::PrintReport(const RecodeReport& report, double seconds) const {
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  for (const WrittenFile& file : report.files) {
-    files.push_back({{"path", file.path}, {"size", file.size}});
-  }
-  nlohmann::ordered_json document = JsonDocument();
-  document["target"] = options_.target.folder;
-  document["files"] = std::move(files);
-  document["parameters"] = report.parameters;
-  document["renamed"] = report.renamed;
-  document["bytes_read"] = report.bytes_read;
-  document["bytes_written"] = report.bytes_written;
-  document["seconds"] = seconds;
-  document["crc_files"] = report.crc_files;
-  document["crc_bytes"] = report.crc_bytes;
-  document["files_kept"] = report.files_kept;
-  document["completed_earlier_run"] = report.completed_earlier_run;
-  document["already_published"] = report.already_published;
-  document["warnings"] = WarningsAsJson(report.warnings);
-  document["notes"] = AsTyped(report.notes);
-  PrintData(ToJsonText(document) + '\n');
 }
 
 void RecodeCommand::PrintSummary(const RecodeReport& report, double seconds) const {

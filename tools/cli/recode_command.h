@@ -19,7 +19,6 @@ class RecodeCommand : public Command {
   int Run() override;
 
  private:
-  void PrintReport(const RecodeReport& report, double seconds) const;
   void PrintSummary(const RecodeReport& report, double seconds) const;
 
   RecodeOptions options_;

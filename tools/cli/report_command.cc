@@ -50,13 +50,7 @@ int ReportCommand::Run() {
   const std::string page = ReportPage(*content, [](auto message) { return AsTyped(message); });
   const Status written = WriteReport(output_, page, conversion.force);
   if (!written.ok()) return Fail(written);
-  if (json()) {
-    nlohmann::ordered_json document = JsonDocument();
-    document["output"] = output_;
-    document["bytes"] = page.size();
-    document["warnings"] = WarningsAsJson(warnings);
-    PrintData(ToJsonText(document) + '\n');
-  }
+  if (json()) PrintReport(WrittenPage{page.size(), warnings}, {.place = output_});
   if (!quiet()) PrintWords(fmt::format("{}: {}", output_, FormatBytes(page.size())));
   return 0;
 }

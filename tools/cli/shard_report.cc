@@ -137,7 +137,8 @@ class ShardGridText {
   size_t rows_ = 0;
 };
 
-// Returns the parts of a tensor of elements smaller than a byte with boxes that count elements.
+}  // namespace
+
 std::vector<Shard> InElements(const LogicalTensor& tensor, std::vector<Shard> shards) {
   const auto elements = static_cast<int64_t>(ElementsOfItem(tensor.dtype));
   for (Shard& shard : shards) {
@@ -147,8 +148,6 @@ std::vector<Shard> InElements(const LogicalTensor& tensor, std::vector<Shard> sh
   }
   return shards;
 }
-
-}  // namespace
 
 std::string CutText(const LogicalTensor& tensor, const std::vector<Shard>& shards) {
   if (!tensor.in_strategy) return "in no layout";
@@ -176,20 +175,6 @@ std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& 
   const std::vector<Shard> parts = InElements(tensor, shards);
   return fmt::format("{}: {}\n", line, CutText(tensor, parts)) +
          ShardGridText(tensor, parts).ToText();
-}
-
-nlohmann::ordered_json ShardsAsJson(const LogicalTensor& tensor, const std::vector<Shard>& shards) {
-  nlohmann::ordered_json boxes = nlohmann::ordered_json::array();
-  for (const Shard& shard : InElements(tensor, shards)) {
-    boxes.push_back(
-        {{"begin", shard.box.begin}, {"extent", shard.box.extent}, {"ranks", shard.ranks}});
-  }
-  return {{"name", tensor.name},
-          {"dtype", DTypeName(tensor.dtype)},
-          {"full_shape", LogicalShape(tensor.kind, tensor.dtype, tensor.shape)},
-          {"stage", tensor.stage},
-          {"in_strategy", tensor.in_strategy},
-          {"shards", std::move(boxes)}};
 }
 
 }  // namespace reshard

@@ -1,9 +1,8 @@
-// Which ranks hold which box of a tensor, as a grid and as JSON, for `inspect --param`. Pure
+// Which ranks hold which box of a tensor, as a grid, for `inspect --param`. Pure
 // functions.
 #ifndef RESHARD_TOOLS_CLI_SHARD_REPORT_H_
 #define RESHARD_TOOLS_CLI_SHARD_REPORT_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -19,8 +18,8 @@ std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& 
 // Returns "4 x 1 parts, each on 2 ranks", "not cut, on 8 ranks", "in no layout".
 std::string CutText(const LogicalTensor& tensor, const std::vector<Shard>& shards);
 
-// Each box and its ranks.
-nlohmann::ordered_json ShardsAsJson(const LogicalTensor& tensor, const std::vector<Shard>& shards);
+// Returns the parts of a tensor with boxes that count elements, also elements smaller than a byte.
+std::vector<Shard> InElements(const LogicalTensor& tensor, std::vector<Shard> shards);
 
 }  // namespace reshard
 

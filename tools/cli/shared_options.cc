@@ -16,14 +16,6 @@
 
 namespace reshard {
 
-nlohmann::ordered_json SourceAsJson(const std::string& source,
-                                    const std::map<int64_t, std::string>& files) {
-  if (files.empty()) return source;
-  nlohmann::ordered_json by_rank = nlohmann::ordered_json::object();
-  for (const auto& [rank, path] : files) by_rank[std::to_string(rank)] = path;
-  return by_rank;
-}
-
 void NameFilter::AddTo(CLI::App& app, const std::string& include) {
   app.add_option(include, include_, "Only parameters whose names match GLOB")
       ->type_name("GLOB")

@@ -4,8 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +13,6 @@
 #include "reshard/status.h"
 
 namespace reshard {
-
-// Returns the path of the source, or where it is named by files, an object of them by rank.
-nlohmann::ordered_json SourceAsJson(const std::string& source,
-                                    const std::map<int64_t, std::string>& files);
 
 // Which parameters are shown. A plain value that the parser writes into.
 class NameFilter {

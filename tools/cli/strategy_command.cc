@@ -33,7 +33,8 @@ int StrategyShowCommand::Run() {
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
     document.update(StrategyAsJson(*strategy, filter_));
-    document["warnings"] = WarningsAsJson(warnings);
+    nlohmann::ordered_json& list = document["warnings"] = nlohmann::ordered_json::array();
+    for (const Warning& warning : warnings) list.push_back(AsJson(warning));
     PrintData(ToJsonText(document) + '\n');
   } else {
     PrintData(
@@ -53,14 +54,7 @@ StrategyMergeCommand::StrategyMergeCommand(CLI::App& parent)
 int StrategyMergeCommand::Run() {
   const Result<StrategyMergeReport> report = MergeStrategies(folder_, output_, force_);
   if (!report.ok()) return Fail(report.status());
-  if (json()) {
-    nlohmann::ordered_json document = JsonDocument();
-    document["output"] = output_;
-    document["stages"] = report->stages;
-    document["bytes"] = report->bytes;
-    document["notes"] = AsTyped(report->notes);
-    PrintData(ToJsonText(document) + '\n');
-  }
+  if (json()) PrintReport(*report, {.place = output_});
   if (!quiet()) {
     PrintNotes(report->notes);
     PrintWords(fmt::format("{}: {}, {}", output_,
@@ -94,15 +88,7 @@ int StrategyConvertCommand::Run() {
   const Result<StrategyConversionReport> report = ConvertStrategyFile(options_);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
-  if (json()) {
-    nlohmann::ordered_json document = JsonDocument();
-    document["output"] = options_.output;
-    document["layouts"] = report->layouts;
-    document["bytes"] = report->bytes;
-    document["warnings"] = WarningsAsJson(report->warnings);
-    document["notes"] = AsTyped(report->notes);
-    PrintData(ToJsonText(document) + '\n');
-  }
+  if (json()) PrintReport(*report, {.place = options_.output});
   if (!quiet()) {
     PrintNotes(report->notes);
     PrintWords(fmt::format("{}: {}, {}", options_.output, FormatCount(report->layouts, "layout"),
@@ -132,11 +118,7 @@ int StrategyInferCommand::Run() {
       CallStoppable(options_, progress_style(), InferStrategy);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
-  if (json()) {
-    nlohmann::ordered_json document = JsonDocument();
-    AddWrittenStrategy(options_.output, *report, document);
-    PrintData(ToJsonText(document) + '\n');
-  }
+  if (json()) PrintReport(*report, {.place = options_.output});
   if (!quiet()) PrintWords(WrittenStrategyText(options_.output, *report));
   return 0;
 }
@@ -160,12 +142,7 @@ int StrategyMakeCommand::Run() {
   const Result<MakeStrategyReport> report = MakeStrategy(options_);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
-  if (json()) {
-    nlohmann::ordered_json document = JsonDocument();
-    AddWrittenStrategy(options_.output, *report, document);
-    document["notes"] = AsTyped(report->notes);
-    PrintData(ToJsonText(document) + '\n');
-  }
+  if (json()) PrintReport(*report, {.place = options_.output});
   if (!quiet()) {
     PrintNotes(report->notes);
     PrintWords(WrittenStrategyText(options_.output, *report));

@@ -26,12 +26,6 @@ std::string TensorMapText(const std::vector<std::vector<int64_t>>& tensor_map) {
   return fmt::format("[{}]", fmt::join(dims, ", "));
 }
 
-// As MindSpore's JSON strategies have it: flat, or nested as above.
-nlohmann::ordered_json TensorMapJson(const std::vector<std::vector<int64_t>>& tensor_map) {
-  if (tensor_map.size() == 1) return tensor_map[0];
-  return tensor_map;
-}
-
 std::string OptimizerSharding(const StrategyParameter& parameter) {
   if (parameter.opt_weight_shard_step == 0 || parameter.opt_weight_shard_size == 0) return "-";
   if (parameter.opt_weight_shard_size == -1) return "all replicas";
@@ -77,26 +71,8 @@ std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
 }
 
 nlohmann::ordered_json StrategyAsJson(const Strategy& strategy, const NameFilter& filter) {
-  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
-  for (const StrategyParameter& parameter : strategy.parameters) {
-    if (!filter.Takes(parameter.name)) continue;
-    nlohmann::ordered_json entry = {{"stage", parameter.stage},
-                                    {"name", parameter.name},
-                                    {"device_matrix", parameter.device_matrix},
-                                    {"tensor_map", TensorMapJson(parameter.tensor_map)},
-                                    {"opt_weight_shard_step", parameter.opt_weight_shard_step},
-                                    {"opt_weight_shard_size", parameter.opt_weight_shard_size},
-                                    {"tensor_shape", nullptr}};
-    if (parameter.tensor_shape) entry["tensor_shape"] = *parameter.tensor_shape;
-    parameters.push_back(std::move(entry));
-  }
-  return {{"path", strategy.path},
-          {"is_pipeline", strategy.is_pipeline},
-          {"stages", strategy.stages},
-          {"devices_per_stage", strategy.devices_per_stage},
-          {"meaning", StrategyInWords(strategy)},
-          {"parameters", std::move(parameters)},
-          {"notes", AsTyped(strategy.notes)}};
+  return AsJson(ShownStrategy{&strategy, StrategyInWords(strategy),
+                              [&filter](const std::string& name) { return filter.Takes(name); }});
 }
 
 }  // namespace reshard

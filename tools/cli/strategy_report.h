@@ -30,18 +30,6 @@ bool AnyLayoutMatches(const Strategy& strategy, const NameFilter& filter);
 // {"path", "is_pipeline", "stages", "devices_per_stage", "parameters": [...], "notes": [...]}
 nlohmann::ordered_json StrategyAsJson(const Strategy& strategy, const NameFilter& filter);
 
-// Adds the fields that all reports on a written strategy have to `document`.
-template <typename Report>
-void AddWrittenStrategy(const std::string& output, const Report& report,
-                        nlohmann::ordered_json& document) {
-  document["output"] = output;
-  document["stages"] = report.stages;
-  document["devices_per_stage"] = report.devices_per_stage;
-  document["layouts"] = report.layouts;
-  document["bytes"] = report.bytes;
-  document["warnings"] = WarningsAsJson(report.warnings);
-}
-
 // "s8.ckpt: 1 stage of 8 devices, 63 layouts, 4.0 KiB"
 template <typename Report>
 std::string WrittenStrategyText(const std::string& output, const Report& report) {

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "reshard/convert.h"
@@ -67,42 +66,6 @@ std::string ReplicaText(const ReplicaDifference& difference) {
   return more == 0 ? text : text + fmt::format("  and {} more\n", more);
 }
 
-nlohmann::ordered_json FirstAsJson(const std::optional<FirstDifference>& first) {
-  if (!first) return nullptr;
-  nlohmann::ordered_json parameter = nullptr;  // unknown
-  if (!first->parameter.empty()) parameter = first->parameter;
-  nlohmann::ordered_json json = {{"offset", first->offset},
-                                 {"parameter", std::move(parameter)},
-                                 {"in_header", first->in_header},
-                                 {"expected", first->expected},
-                                 {"found", first->found}};
-  if (first->in_header) return json;
-  json["shard_offset"] = first->shard_offset;
-  json["source"] = first->source_path;
-  json["source_offset"] = first->source_offset;
-  return json;
-}
-
-nlohmann::ordered_json FileAsJson(const FileDifference& difference) {
-  nlohmann::ordered_json found = nullptr;
-  if (difference.found_size) found = *difference.found_size;
-  return {{"path", difference.path},
-          {"expected_size", difference.expected_size},
-          {"found_size", std::move(found)},
-          {"differing_bytes", difference.differing_bytes},
-          {"first", FirstAsJson(difference.first)},
-          {"parameters", difference.parameters},
-          {"parameter_count", difference.parameter_count}};
-}
-
-std::vector<Warning> Warnings(const DamageReport& report) {
-  if (report.files_without_digest == 0) return {};
-  return {{WarningCode::kNotCompared,
-           fmt::format("{} of {} listed without a digest (converted with --no-checksum): only "
-                       "sizes were compared",
-                       report.files_without_digest, FormatCount(report.files, "file"))}};
-}
-
 std::string OutcomeText(const DamageReport& report) {
   if (!report.damages.empty()) return FormatCount(report.damages.size(), "difference");
   if (report.files_without_digest == 0) return "all as written";
@@ -136,22 +99,6 @@ std::string DamageText(const Damage& damage) {
   return text;
 }
 
-nlohmann::ordered_json DamageAsJson(const Damage& damage) {
-  nlohmann::ordered_json block = nullptr;
-  if (damage.block) {
-    block = {{"index", damage.block->index},
-             {"offset", damage.block->range.offset},
-             {"length", damage.block->range.length}};
-  }
-  return {{"path", damage.path},
-          {"kind", DamageKindName(damage.kind)},
-          {"detail", damage.detail},
-          {"first_bad_block", std::move(block)},
-          {"bad_blocks", damage.bad_blocks},
-          {"parameters", damage.parameters},
-          {"parameter_count", damage.parameter_count}};
-}
-
 // Lines for each file and each parameter that differ; "" where nothing does.
 std::string AgainstAsText(const AgainstReport& report) {
   std::string text;
@@ -170,18 +117,6 @@ std::vector<std::string> OptionsTyped(const std::vector<std::string>& names) {
   typed.reserve(names.size());
   for (const std::string& name : names) typed.push_back(AsTyped(fmt::format("`{}`", name)));
   return typed;
-}
-
-// The members of the document that say what was found.
-nlohmann::ordered_json AgainstAsJson(const AgainstReport& report) {
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  for (const FileDifference& difference : report.differences) {
-    files.push_back(FileAsJson(difference));
-  }
-  return {{"equal", report.equal()},         {"files", report.files},
-          {"bytes", report.bytes},           {"left_out", report.left_out},
-          {"renamed", report.renamed},       {"from_origin", OptionsTyped(report.from_origin)},
-          {"differences", std::move(files)}, {"replicas", ReplicasAsJson(report.replicas)}};
 }
 
 }  // namespace
@@ -231,10 +166,10 @@ int VerifyCommand::Run() {
   if (!report.ok()) return Fail(report.status());
 
   if (!quiet()) PrintNotes(report->notes);
-  PrintWarnings(Warnings(*report));
+  PrintWarnings(WarningsOf(*report));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (json()) {
-    PrintReport(*report, seconds.count());
+    PrintReport(*report, {.place = options_.target, .seconds = seconds.count()});
   } else {
     PrintText(*report);
   }
@@ -244,23 +179,6 @@ int VerifyCommand::Run() {
                            FormatRate(report->bytes, seconds.count()), OutcomeText(*report)));
   }
   return report->damages.empty() ? 0 : 1;
-}
-
-void VerifyCommand::PrintReport(const DamageReport& report, double seconds) const {
-  nlohmann::ordered_json damages = nlohmann::ordered_json::array();
-  for (const Damage& damage : report.damages) damages.push_back(DamageAsJson(damage));
-  nlohmann::ordered_json document = JsonDocument();
-  document["target"] = options_.target;
-  document["equal"] = report.damages.empty();
-  document["manifests"] = report.manifests;
-  document["files"] = report.files;
-  document["files_without_digest"] = report.files_without_digest;
-  document["bytes"] = report.bytes;
-  document["damages"] = std::move(damages);
-  document["seconds"] = seconds;
-  document["warnings"] = WarningsAsJson(Warnings(report));
-  document["notes"] = AsTyped(report.notes);
-  PrintData(ToJsonText(document) + '\n');
 }
 
 void VerifyCommand::PrintText(const DamageReport& report) const {
@@ -273,7 +191,7 @@ int VerifyCommand::RunAgainst() {
   if (const Status given = table_.ApplyTo(PartsOf(against_)); !given.ok()) return Fail(given);
   const auto print = [this](const AgainstReport& report, double seconds) {
     if (json()) {
-      PrintAgainst(report, seconds);
+      PrintReport(report, {options_.target, seconds, &against_.source});
     } else {
       PrintData(AgainstAsText(report));
     }
@@ -295,16 +213,6 @@ int VerifyCommand::RunAgainst() {
     return report.equal() ? 0 : 1;
   };
   return RunStoppable(against_, progress_style(), VerifyAgainst, print);
-}
-
-void VerifyCommand::PrintAgainst(const AgainstReport& report, double seconds) const {
-  nlohmann::ordered_json document = JsonDocument();
-  document["target"] = options_.target;
-  document["source"] = SourceAsJson(against_.source.path, against_.source.files);
-  document.update(AgainstAsJson(report));
-  document["seconds"] = seconds;
-  document["warnings"] = WarningsAsJson(report.warnings);
-  PrintData(ToJsonText(document) + '\n');
 }
 
 }  // namespace reshard

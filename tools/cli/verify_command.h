@@ -3,7 +3,6 @@
 #ifndef RESHARD_TOOLS_CLI_VERIFY_COMMAND_H_
 #define RESHARD_TOOLS_CLI_VERIFY_COMMAND_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "reshard/verify.h"
@@ -21,9 +20,7 @@ class VerifyCommand : public Command {
   // With --against.
   void AddAgainst();
   int RunAgainst();
-  void PrintAgainst(const AgainstReport& report, double seconds) const;
 
-  void PrintReport(const DamageReport& report, double seconds) const;
   void PrintText(const DamageReport& report) const;
 
   VerifyOptions options_;

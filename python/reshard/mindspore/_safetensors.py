@@ -11,9 +11,9 @@ from typing import Any
 
 from .. import _calls, _errors, _reshard
 from .._checkpoint import open as open_checkpoint
+from .._fields import WarningMessage
 from .._paths import StrPath
 from .._progress import Watch
-from .._reports import WarningMessage
 from . import _check, _communication, _load, _parameter, _save, _turns
 from ._check import Format
 from ._warn import warn
@@ -324,25 +324,22 @@ def _recode(
         "file_name_regex": file_name_regex,
     }
 
-    def recode(resume: bool) -> list[WarningMessage]:
+    def recode(resume: bool) -> tuple[WarningMessage, ...]:
         watch = Watch(None, None)
         keywords["resume"] = resume
         words: dict[str, str] = {}
         try:
             found = _errors.call(
-                words, _reshard.recode, keywords, min(os.cpu_count() or 1, 4), watch
+                words, _reshard.recode, keywords, min(os.cpu_count() or 1, 4), watch, words
             )
         except _errors.NotFoundError:
             # As MindSpore: nothing is to be done where no file matches.
             if file_name_regex is None:
                 raise
-            return []
+            return ()
         finally:
             watch.close()
-        return [
-            WarningMessage(each["code"], _errors.in_words(each["message"], words))
-            for each in found["warnings"]
-        ]
+        return found.warnings
 
     with _turns.turn(_turns.file_in(folder), call, arguments) as mine:
         if mine:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
-from .._reports import WarningMessage
+from .._fields import WarningMessage
 
 
 def warn(call: str, found: Iterable[WarningMessage], depth: int = 1) -> None:

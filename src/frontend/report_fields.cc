@@ -1,0 +1,895 @@
+#include "src/frontend/report_fields.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <type_traits>
+#include <variant>
+
+#include "reshard/byte_range.h"
+#include "reshard/findings.h"
+#include "reshard/parameters.h"
+#include "reshard/tensor.h"
+
+namespace reshard {
+namespace {
+
+// Texts of the library that name options.
+struct Messages {
+  const std::vector<std::string>& texts;
+};
+
+// The type of a tensor alone.
+struct TensorType {
+  TensorInfo tensor;
+};
+
+// A tensor by its name and type alone.
+struct NamedTensor : TensorInfo {};
+
+struct Runs {
+  uint64_t count = 0;
+  uint64_t shortest = 0;
+  uint64_t mean = 0;
+  uint64_t longest = 0;
+};
+
+struct ReplicasOfBoth {
+  ReplicaReport a;
+  ReplicaReport b;
+};
+
+struct OwnValuesOfBoth {
+  std::vector<std::string> a;
+  std::vector<std::string> b;
+};
+
+struct MapStretch {
+  std::string_view part;
+  MapTensorPart stretch;
+};
+
+// A path, or the files of ranks.
+struct SourcePlace {
+  const SourceSpec* source;
+};
+
+constexpr std::string_view kReport = "Report";
+
+std::string_view TypeName(const TensorInfo& tensor) {
+  return tensor.kind == ArrayKind::kMapTensor ? "map" : DTypeName(tensor.dtype);
+}
+
+std::optional<Shape> ShapeOf(ArrayKind kind, DType dtype, const Shape& shape) {
+  if (kind == ArrayKind::kText || kind == ArrayKind::kMapTensor) return std::nullopt;
+  return LogicalShape(kind, dtype, shape);
+}
+
+std::optional<Shape> ShapeOf(const TensorInfo& tensor) {
+  return ShapeOf(tensor.kind, tensor.dtype, tensor.shape);
+}
+
+std::string_view RelationName(ParameterRelation relation) {
+  constexpr std::string_view kNames[] = {"equal", "different", "other type", "only in A",
+                                         "only in B"};
+  return kNames[static_cast<size_t>(relation)];
+}
+
+std::optional<std::string_view> OrNone(std::string_view text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+std::optional<uint64_t> ContentOffset(const StoredArray& array) {
+  if (!array.content.empty()) return array.content.front().offset;
+  if (!array.map_tensor.empty()) return array.map_tensor.front().content.offset;
+  return std::nullopt;
+}
+
+StoredArray NoArray() {
+  static const Shape shape;
+  return {.name = {}, .shape = shape, .framed = {}, .content = {}, .map_tensor = {}};
+}
+
+// Gives values and what they consist of to a sink.
+class Fields {
+ public:
+  // `types` is `to` if that takes types, and else null.
+  explicit Fields(ReportSink& to, TypeSink* types = nullptr) : to_(to), types_(types) {}
+
+  void Put(const AgainstReport& report, const ReportedCall& call) {
+    Begin("AgainstReport", kReport)
+        .Add("target", call.place)
+        .Add("source", SourcePlace{call.source})
+        .Add("equal", report.equal())
+        .Add("files", report.files)
+        .Add("bytes", report.bytes)
+        .Add("left_out", report.left_out)
+        .Add("renamed", report.renamed);
+    std::vector<std::string> options;
+    for (const std::string& name : report.from_origin) options.push_back('`' + name + '`');
+    Add("from_origin", Messages{options})
+        .Add("differences", report.differences)
+        .Add("replicas", report.replicas)
+        .Add("seconds", call.seconds)
+        .Add("warnings", report.warnings)
+        .End();
+  }
+
+  void Put(const CommitReport& report, const ReportedCall& call) {
+    Begin("CommitReport", kReport)
+        .Add("target", call.place)
+        .Add("already_published", report.already_published)
+        .Add("warnings", report.warnings)
+        .End();
+  }
+
+  void Put(const ConvertReport& report, const ReportedCall& call) {
+    Begin("ConvertReport", kReport)
+        .Add("target", call.place)
+        .Add("files", report.files)
+        .Add("parameters", report.parameters)
+        .Add("left_out", report.left_out)
+        .Add("renamed", report.renamed)
+        .Add("largest", report.largest);
+    AddSource(report)
+        .Add("source_ranks", report.source_ranks)
+        .Add("bytes_read", report.bytes_read)
+        .Add("bytes_written", report.bytes_written)
+        .Add("seconds", call.seconds)
+        .Add("memory_planned", report.memory_planned)
+        .Add("memory_peak", report.memory_peak)
+        .Add("anonymous_peak", report.anonymous_peak)
+        .Add("io", report.io)
+        .Add("crc_files", report.crc_files)
+        .Add("crc_bytes", report.crc_bytes)
+        .Add("values_lost", report.values_lost)
+        .Add("values_zeroed", report.values_zeroed)
+        .Add("pruned", report.pruned)
+        .Add("replicas", report.replicas)
+        .Add("sample", report.sample)
+        .Add("files_kept", report.files_kept)
+        .Add("completed_earlier_run", report.completed_earlier_run)
+        .Add("already_published", report.already_published)
+        .Add("shard", report.shard)
+        .Add("warnings", report.warnings)
+        .Add("notes", Messages{report.notes})
+        .End();
+  }
+
+  void Put(const DamageReport& report, const ReportedCall& call) {
+    Begin("VerifyReport", kReport)
+        .Add("target", call.place)
+        .Add("equal", report.damages.empty())
+        .Add("manifests", report.manifests)
+        .Add("files", report.files)
+        .Add("files_without_digest", report.files_without_digest)
+        .Add("bytes", report.bytes)
+        .Add("damages", report.damages)
+        .Add("seconds", call.seconds)
+        .Add("warnings", WarningsOf(report))
+        .Add("notes", Messages{report.notes})
+        .End();
+  }
+
+  void Put(const DiffReport& report, const ReportedCall& call) {
+    std::optional<ReplicasOfBoth> replicas;
+    std::optional<OwnValuesOfBoth> own_values;
+    if (report.a) {
+      replicas = {report.a->replicas, report.b->replicas};
+      own_values = {report.a->own_values, report.b->own_values};
+    }
+    Begin("DiffReport", kReport)
+        .Add("equal", report.equal())
+        .Add("parameters", report.parameters)
+        .Add("bytes", report.bytes)
+        .Add("bytes_read", report.bytes_read)
+        .Add("replicas", replicas)
+        .Add("own_values", own_values)
+        .Add("seconds", call.seconds)
+        .Add("warnings", report.warnings)
+        .End();
+  }
+
+  void Put(const DigestReport& report, const ReportedCall& call) {
+    std::optional<ReplicaReport> replicas;
+    std::optional<std::vector<std::string>> own_values;
+    if (report.ranks) {
+      replicas = report.ranks->replicas;
+      own_values = report.ranks->own_values;
+    }
+    Begin("DigestReport", kReport)
+        .Add("path", call.place)
+        .Add("parameters", report.parameters)
+        .Add("digest", report.digest)
+        .Add("bytes", report.bytes)
+        .Add("bytes_read", report.bytes_read)
+        .Add("replicas", replicas)
+        .Add("own_values", own_values)
+        .Add("seconds", call.seconds)
+        .Add("warnings", report.warnings)
+        .End();
+  }
+
+  void Put(const InferStrategyReport& report, const ReportedCall& call) {
+    Begin("StrategyReport", kReport, "A strategy file that was written.");
+    AddWrittenStrategy(report, call).End();
+  }
+
+  void Put(const MakeStrategyReport& report, const ReportedCall& call) {
+    Begin("MadeStrategyReport", "StrategyReport",
+          "A strategy file that was made of a specification.");
+    AddWrittenStrategy(report, call).Add("notes", Messages{report.notes}).End();
+  }
+
+  void Put(const MergeReport& report, const ReportedCall& call) {
+    Begin("MergeReport", kReport)
+        .Add("output", call.place)
+        .Add("sources", report.sources)
+        .Add("parameters", report.parameters)
+        .Add("bytes_compared", report.bytes_compared)
+        .Add("bytes_written", report.bytes_written)
+        .Add("seconds", call.seconds)
+        .Add("warnings", report.warnings)
+        .Add("notes", Messages{report.notes})
+        .End();
+  }
+
+  void Put(const PlanReport& report, const ReportedCall& /*call*/) {
+    std::vector<int64_t> source_ranks;
+    for (const SourceFileSummary& file : report.sources) source_ranks.push_back(file.rank);
+    const uint64_t mean = report.runs == 0 ? 0 : report.bytes_read / report.runs;
+    Begin("PlanReport", kReport)
+        .Add("sources", report.sources)
+        .Add("targets", report.targets)
+        .Add("source_ranks", source_ranks)
+        .Add("parameters", report.parameters)
+        .Add("left_out", report.left_out)
+        .Add("renamed", report.renamed)
+        .Add("largest", report.largest);
+    AddSource(report)
+        .Add("bytes_read", report.bytes_read)
+        .Add("bytes_written", report.bytes_written)
+        .Add("runs", Runs{report.runs, report.shortest_run, mean, report.longest_run})
+        .Add("memory_bytes", report.memory_bytes)
+        .Add("memory_limit", report.memory_limit)
+        .Add("space_needed", report.bytes_written)
+        .Add("space_free", report.free_space_bytes)
+        .Add("sample", report.sample)
+        .Add("warnings", report.warnings)
+        .Add("notes", Messages{report.notes})
+        .End();
+  }
+
+  void Put(const RecodeReport& report, const ReportedCall& call) {
+    Begin("RecodeReport", kReport)
+        .Add("target", call.place)
+        .Add("files", report.files)
+        .Add("parameters", report.parameters)
+        .Add("renamed", report.renamed)
+        .Add("bytes_read", report.bytes_read)
+        .Add("bytes_written", report.bytes_written)
+        .Add("seconds", call.seconds)
+        .Add("crc_files", report.crc_files)
+        .Add("crc_bytes", report.crc_bytes)
+        .Add("files_kept", report.files_kept)
+        .Add("completed_earlier_run", report.completed_earlier_run)
+        .Add("already_published", report.already_published)
+        .Add("warnings", report.warnings)
+        .Add("notes", Messages{report.notes})
+        .End();
+  }
+
+  void Put(const StrategyConversionReport& report, const ReportedCall& call) {
+    Begin("ConvertedStrategyReport", kReport,
+          "A strategy in the other encoding, or under other names.")
+        .Add("output", call.place)
+        .Add("layouts", report.layouts)
+        .Add("bytes", report.bytes)
+        .Add("warnings", report.warnings)
+        .Add("notes", Messages{report.notes})
+        .End();
+  }
+
+  void Put(const StrategyMergeReport& report, const ReportedCall& call) {
+    Begin("MergedStrategyReport", kReport, "The strategy of a pipeline, of one file a stage.")
+        .Add("output", call.place)
+        .Add("stages", report.stages)
+        .Add("bytes", report.bytes)
+        .Add("notes", Messages{report.notes})
+        .End();
+  }
+
+  void Put(const WrittenPage& page, const ReportedCall& call) {
+    Begin("PageReport", kReport)
+        .Add("output", call.place)
+        .Add("bytes", page.bytes)
+        .Add("warnings", page.warnings)
+        .End();
+  }
+
+  void Put(const CutTensor& cut) {
+    Begin("CutParameter", "FullParameter", "And what it is cut into.");
+    AddTensor(cut.tensor)
+        .Add("stage", cut.tensor.stage)
+        .Add("in_strategy", cut.tensor.in_strategy)
+        .Add("shards", cut.shards)
+        .End();
+  }
+
+  void Put(const Damage& damage) {
+    Begin("Damage", {}, "A file of a target folder that is not as it was written.")
+        .Add("path", damage.path)
+        .Add("kind", DamageKindName(damage.kind))
+        .Add("detail", damage.detail)
+        .Add("first_bad_block", damage.block)
+        .Add("bad_blocks", damage.bad_blocks)
+        .Add("parameters", damage.parameters)
+        .Add("parameter_count", damage.parameter_count)
+        .End();
+  }
+
+  void Put(const DamagedBlock& block) {
+    Begin("Block", {}, "A stretch of a file that has a digest of its own.")
+        .Add("index", block.index)
+        .Add("offset", block.range.offset)
+        .Add("length", block.range.length)
+        .End();
+  }
+
+  void Put(const FileDifference& difference) {
+    Begin("FileDifference")
+        .Add("path", difference.path)
+        .Add("expected_size", difference.expected_size)
+        .Add("found_size", difference.found_size)
+        .Add("differing_bytes", difference.differing_bytes)
+        .Add("first", difference.first)
+        .Add("parameters", difference.parameters)
+        .Add("parameter_count", difference.parameter_count)
+        .End();
+  }
+
+  void Put(const FirstDifference& first) {
+    Begin("FirstDifference")
+        .Add("offset", first.offset)
+        .Add("parameter", OrNone(first.parameter))
+        .Add("in_header", first.in_header)
+        .Add("expected", first.expected)
+        .Add("found", first.found)
+        .AddIf(!first.in_header, "shard_offset", first.shard_offset)
+        .AddIf(!first.in_header, "source", first.source_path)
+        .AddIf(!first.in_header, "source_offset", first.source_offset)
+        .End();
+  }
+
+  void Put(const FullTensors& tensors) {
+    Begin("ShardedParameters").Add("path", tensors.path);
+    to_.Name("parameters");
+    to_.BeginList();
+    if (types_ != nullptr) Put(NamedTensor());
+    for (const CutTensor& cut : tensors.cut) Put(cut);
+    for (const ParameterStatistics& parameter : tensors.values) Put(parameter);
+    to_.EndList();
+    End();
+  }
+
+  void Put(const InspectFailure& failure) {
+    Begin("Failure", {}, "What could not be read.")
+        .Add("path", failure.path)
+        .Add("code", StatusCodeName(failure.status.code()));
+    to_.Name("message");
+    to_.Message(failure.status.message());
+    End();
+  }
+
+  void Put(const InspectedFile& file) {
+    Begin("InspectedFile")
+        .Add("path", file.path)
+        .Add("rank", file.rank)
+        .Add("size", file.size)
+        .Add("crc", file.crc);
+    to_.Name("parameters");
+    to_.BeginList();
+    if (types_ != nullptr) PutStored(NoArray(), nullptr);
+    for (size_t i = 0; i < file.parameters.size(); ++i) {
+      PutStored(*file.parameters[i], i < file.statistics.size() ? &file.statistics[i] : nullptr);
+    }
+    to_.EndList();
+    End();
+  }
+
+  void Put(const Inspection& inspection) {
+    Begin("InspectReport", kReport, "What inspect found. What could not be read is in `errors`.");
+    if (types_ != nullptr) Add("checkpoints", std::vector<InspectedFile>());
+    std::vector<ShownStrategy> strategies;
+    for (size_t i = 0; i < inspection.strategies.size(); ++i) {
+      strategies.push_back({&inspection.strategies[i], inspection.meanings[i], inspection.takes});
+    }
+    Add("strategies", strategies)
+        .Add("totals", inspection.totals)
+        .Add("warnings", inspection.warnings)
+        .Add("errors", inspection.errors)
+        .AddIf(inspection.sharded.has_value(), "sharded",
+               inspection.sharded.value_or(std::vector<FullTensors>()))
+        .End();
+  }
+
+  void Put(const IoUsed& io) {
+    Begin("IoUsed", {}, "How many files were read and written in which way.")
+        .Add("sources_mapped", io.sources_mapped)
+        .Add("sources_read", io.sources_read)
+        .Add("targets_direct", io.targets_direct)
+        .Add("targets_buffered", io.targets_buffered)
+        .End();
+  }
+
+  void Put(const ParameterDiff& diff) {
+    const auto type = [](const std::optional<TensorInfo>& tensor) {
+      return tensor ? std::optional(TensorType{*tensor}) : std::nullopt;
+    };
+    Begin("ParameterDiff")
+        .Add("name", diff.name)
+        .Add("relation", RelationName(diff.relation))
+        .Add("a", type(diff.a))
+        .Add("b", type(diff.b))
+        .AddIf(diff.values.has_value(), "values", diff.values.value_or(ValueDifference()))
+        .AddIf(!diff.a_ranks.empty(), "a_ranks", diff.a_ranks)
+        .AddIf(!diff.b_ranks.empty(), "b_ranks", diff.b_ranks)
+        .End();
+  }
+
+  void Put(const ParameterDigest& parameter) {
+    Begin("ParameterDigest");
+    AddTensor(parameter)
+        .Add("bytes", parameter.bytes)
+        .Add("digest", parameter.digest)
+        .AddIf(!parameter.ranks.empty(), "ranks", parameter.ranks)
+        .End();
+  }
+
+  void Put(const ParameterStatistics& parameter) {
+    Begin("FullValues", "FullParameter", "And what its content is.");
+    AddTensor(parameter).Add("statistics", parameter.statistics).End();
+  }
+
+  void Put(const ParameterTotals& totals) {
+    Begin("ParameterTotals", {}, "Elements of the weights, and of the optimizer's copies of them.")
+        .Add("weights", totals.weights)
+        .Add("optimizer", totals.optimizer)
+        .End();
+  }
+
+  void Put(const ReplicaDifference& difference) {
+    Begin("ReplicaDifference")
+        .Add("parameter", difference.parameter)
+        .Add("stage", difference.stage)
+        .Add("pairs", difference.pairs)
+        .Add("pair_count", difference.pair_count)
+        .End();
+  }
+
+  void Put(const ReplicaPair& pair) {
+    Begin("ReplicaPair", {}, "Two ranks that ought to hold the same shard.")
+        .Add("rank", pair.rank)
+        .Add("reference", pair.reference)
+        .AddIf(pair.other_type, "other_type", true)
+        .AddIf(!pair.other_type, "offset", pair.offset)
+        .End();
+  }
+
+  void Put(const ReplicaReport& replicas) {
+    Begin("Replicas")
+        .Add("compared", replicas.compared)
+        .Add("shards", replicas.shards)
+        .Add("bytes", replicas.bytes)
+        .Add("differing", replicas.differing)
+        .Add("differences", replicas.differences)
+        .End();
+  }
+
+  void Put(const ReplicaSample& sample) {
+    Begin("ReplicaSample")
+        .Add("parameters", sample.parameters)
+        .Add("comparisons", sample.comparisons)
+        .Add("confirming", sample.confirming)
+        .Add("files", sample.files)
+        .Add("files_opened", sample.files_opened)
+        .Add("reads", sample.reads)
+        .Add("bytes", sample.bytes)
+        .Add("seconds", sample.seconds)
+        .End();
+  }
+
+  void Put(const ShownStrategy& shown) {
+    static const Strategy none;
+    const Strategy& strategy = shown.strategy == nullptr ? none : *shown.strategy;
+    Begin("Strategy")
+        .Add("path", strategy.path)
+        .Add("is_pipeline", strategy.is_pipeline)
+        .Add("stages", strategy.stages)
+        .Add("devices_per_stage", strategy.devices_per_stage)
+        .Add("meaning", shown.meaning);
+    to_.Name("parameters");
+    to_.BeginList();
+    if (types_ != nullptr) Put(StrategyParameter());
+    for (const StrategyParameter& parameter : strategy.parameters) {
+      if (shown.takes == nullptr || shown.takes(parameter.name)) Put(parameter);
+    }
+    to_.EndList();
+    Add("notes", Messages{strategy.notes}).End();
+  }
+
+  void Put(const SourceFileSummary& file) {
+    Begin("SourceFile").Add("rank", file.rank).Add("path", file.path).Add("size", file.size).End();
+  }
+
+  void Put(const StrategyParameter& parameter) {
+    Begin("Layout")
+        .Add("stage", parameter.stage)
+        .Add("name", parameter.name)
+        .Add("device_matrix", parameter.device_matrix);
+    // As MindSpore's JSON strategies have it: flat, or a list for each dimension.
+    const auto& map = parameter.tensor_map;
+    to_.Name("tensor_map");
+    if (types_ != nullptr) {
+      types_->Type("Any");
+    } else if (map.size() == 1) {
+      Put(map.front());
+    } else {
+      Put(map);
+    }
+    Add("opt_weight_shard_step", parameter.opt_weight_shard_step)
+        .Add("opt_weight_shard_size", parameter.opt_weight_shard_size)
+        .Add("tensor_shape", parameter.tensor_shape)
+        .End();
+  }
+
+  void Put(const TargetFileSummary& file) {
+    Begin("TargetFile")
+        .Add("rank", file.rank)
+        .Add("path", file.path)
+        .Add("size", file.size)
+        .Add("parameters", file.parameters)
+        .Add("runs", file.runs)
+        .Add("source_ranks", file.source_ranks)
+        .End();
+  }
+
+  void Put(const TensorInfo& tensor) {
+    Begin("Parameter")
+        .Add("name", tensor.name)
+        .Add("dtype", DTypeName(tensor.dtype))
+        .Add("full_shape", LogicalShape(tensor.kind, tensor.dtype, tensor.shape))
+        .Add("bytes", tensor.bytes)
+        .End();
+  }
+
+  void Put(const ValueDifference& values) {
+    Begin("ValueDifference").Add("numbers", values.numbers);
+    to_.Name("greatest");
+    if (types_ != nullptr) {
+      types_->Type("float | str");
+    } else if (std::isinf(values.greatest)) {
+      to_.Value(std::string_view("inf"));  // JSON has no such number
+    } else {
+      Put(values.greatest);
+    }
+    Add("nan_against_number", values.nan_against_number)
+        .Add("nan_against_nan", values.nan_against_nan)
+        .End();
+  }
+
+  void Put(const ValueStatistics& statistics) {
+    Begin("Statistics")
+        .Add("values", statistics.values)
+        .Add("min", statistics.least)
+        .Add("max", statistics.greatest)
+        .Add("mean", statistics.mean)
+        .Add("nan", statistics.nans)
+        .Add("inf", statistics.infinities)
+        .End();
+  }
+
+  void Put(const Warning& warning) {
+    Begin("WarningMessage", {}, "What a call that went well says all the same; `code` is stable.")
+        .Add("code", WarningCodeName(warning.code));
+    to_.Name("message");
+    to_.Message(warning.message);
+    End();
+  }
+
+  void Put(const WorkerReport& report) {
+    Begin("ShardOutcome", {}, "What became of one process's share.")
+        .Add("index", report.shard.index)
+        .Add("count", report.shard.count)
+        .Add("published", report.published)
+        .Add("already_published", report.already_published)
+        .Add("outstanding", report.outstanding)
+        .End();
+  }
+
+  void Put(const WrittenFile& file) {
+    Begin("WrittenFile").Add("path", file.path).Add("size", file.size).End();
+  }
+
+  // The classes that no value has as its own, or only at times.
+  void PutOtherTypes() {
+    const ParameterStatistics statistics;
+    PutStored(NoArray(), &statistics);
+    Put(MapStretch());
+    Put(CutTensor());
+    Put(statistics);
+  }
+
+ private:
+  Fields& Begin(std::string_view name, std::string_view base = {}, std::string_view words = {}) {
+    to_.BeginObject({name, base, words});
+    return *this;
+  }
+
+  template <typename T>
+  Fields& Add(std::string_view name, const T& value) {
+    to_.Name(name);
+    Put(value);
+    return *this;
+  }
+
+  template <typename T>
+  Fields& AddIf(bool is_there, std::string_view name, const T& value) {
+    if (types_ != nullptr) {
+      types_->MayLack();
+    } else if (!is_there) {
+      return *this;
+    }
+    return Add(name, value);
+  }
+
+  void End() { to_.EndObject(); }
+
+  // Of the source as a whole.
+  Fields& AddSource(const Findings& findings) {
+    return Add("source_parameters", findings.totals)
+        .Add("chosen_parameters", findings.chosen_totals)
+        .Add("stage_alone", findings.stage_alone)
+        .Add("step", OrNone(findings.step));
+  }
+
+  Fields& AddTensor(const TensorInfo& tensor) {
+    return Add("name", tensor.name)
+        .Add("dtype", TypeName(tensor))
+        .Add("full_shape", ShapeOf(tensor));
+  }
+
+  template <typename Report>
+  Fields& AddWrittenStrategy(const Report& report, const ReportedCall& call) {
+    return Add("output", call.place)
+        .Add("stages", report.stages)
+        .Add("devices_per_stage", report.devices_per_stage)
+        .Add("layouts", report.layouts)
+        .Add("bytes", report.bytes)
+        .Add("warnings", report.warnings);
+  }
+
+  // `statistics` are none unless the parameter was measured.
+  void PutStored(const StoredArray& array, const ParameterStatistics* statistics) {
+    if (statistics == nullptr) {
+      Begin("StoredParameter", {}, "A parameter as its file holds it.");
+    } else {
+      Begin("MeasuredParameter", "StoredParameter", "The same with what its content is.");
+    }
+    const bool is_map = array.kind == ArrayKind::kMapTensor;
+    Add("name", array.name)
+        .Add("dtype", is_map ? std::string_view("map") : DTypeName(array.dtype))
+        .Add("shape", ShapeOf(array.kind, array.dtype, array.shape))
+        .Add("offset", ContentOffset(array))
+        .Add("bytes", array.bytes)
+        .Add("values", array.framed.size());
+    constexpr std::string_view kParts[] = {"keys", "values", "status"};
+    to_.Name("content");
+    to_.BeginList();
+    if (types_ != nullptr) Put(ByteRange());
+    for (const ByteRange& range : array.content) Put(range);
+    for (size_t i = 0; i < array.map_tensor.size(); ++i) {
+      Put(MapStretch{kParts[i % std::size(kParts)], array.map_tensor[i]});
+    }
+    to_.EndList();
+    if (statistics != nullptr) Add("statistics", statistics->statistics);
+    End();
+  }
+
+  void Put(const ByteRange& range) {
+    Begin("Stretch", {}, "Bytes of a file: a Value, or a part of a MapTensor.")
+        .Add("offset", range.offset)
+        .Add("length", range.length)
+        .End();
+  }
+
+  void Put(const MapStretch& of_map) {
+    Begin("MapStretch", "Stretch")
+        .Add("part", of_map.part)
+        .Add("type", of_map.stretch.type)
+        .Add("shape", of_map.stretch.shape)
+        .Add("offset", of_map.stretch.content.offset)
+        .Add("length", of_map.stretch.content.length)
+        .End();
+  }
+
+  void Put(const ContentTotal& total) {
+    Begin("Total").Add("parameters", total.parameters).Add("bytes", total.bytes).End();
+  }
+
+  void Put(const ContentTotals& totals) {
+    Begin("Totals", {}, "Of all files, replicas counted as often as they are stored.")
+        .Add("files", totals.files)
+        .Add("parameters", totals.all.parameters)
+        .Add("bytes", totals.all.bytes)
+        .Add("by_dtype", totals.by_dtype)
+        .Add("by_prefix", totals.by_group)
+        .End();
+  }
+
+  void Put(const NamedTensor& tensor) {
+    Begin("FullParameter", {}, "A full tensor.");
+    AddTensor(tensor).End();
+  }
+
+  void Put(const OwnValuesOfBoth& both) {
+    Begin("OwnValuesOfBoth").Add("a", both.a).Add("b", both.b).End();
+  }
+
+  void Put(const ReplicasOfBoth& both) {
+    Begin("ReplicasOfBoth").Add("a", both.a).Add("b", both.b).End();
+  }
+
+  void Put(const Runs& runs) {
+    Begin("Runs", {}, "Contiguous stretches that are copied; bytes.")
+        .Add("count", runs.count)
+        .Add("shortest", runs.shortest)
+        .Add("mean", runs.mean)
+        .Add("longest", runs.longest)
+        .End();
+  }
+
+  void Put(const Shard& shard) {
+    Begin("Box")
+        .Add("begin", shard.box.begin)
+        .Add("extent", shard.box.extent)
+        .Add("ranks", shard.ranks)
+        .End();
+  }
+
+  void Put(const SourcePlace& place) {
+    if (types_ != nullptr) return types_->Type("Any");
+    if (place.source->files.empty()) return Put(place.source->path);
+    to_.BeginMap();
+    for (const auto& [rank, path] : place.source->files) Add(std::to_string(rank), path);
+    to_.EndMap();
+  }
+
+  void Put(const TensorType& type) {
+    Begin("TensorType")
+        .Add("dtype", TypeName(type.tensor))
+        .Add("full_shape", ShapeOf(type.tensor))
+        .End();
+  }
+
+  void Put(const Messages& messages) {
+    to_.BeginList();
+    if (types_ != nullptr) to_.Message({});
+    for (const std::string& text : messages.texts) to_.Message(text);
+    to_.EndList();
+  }
+
+  void Put(const Number& number) {
+    if (types_ != nullptr) return Put(0.0);
+    std::visit([this](auto exact) { Put(exact); }, number);
+  }
+
+  void Put(double value) { to_.Value(value); }
+  void Put(std::string_view text) { to_.Value(text); }
+  void Put(const std::string& text) { to_.Value(std::string_view(text)); }
+
+  template <std::integral T>
+  void Put(T value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      to_.Value(value);
+    } else if constexpr (std::is_signed_v<T>) {
+      to_.Value(int64_t{value});
+    } else {
+      to_.Value(uint64_t{value});
+    }
+  }
+
+  template <typename T>
+  void Put(const std::vector<T>& values) {
+    to_.BeginList();
+    if (types_ != nullptr) Put(T());
+    for (const T& value : values) Put(value);
+    to_.EndList();
+  }
+
+  template <typename T>
+  void Put(const std::optional<T>& value) {
+    if (types_ != nullptr) {
+      types_->OrNone();
+      Put(T());
+    } else if (value) {
+      Put(*value);
+    } else {
+      to_.None();
+    }
+  }
+
+  template <typename T>
+  void Put(const std::map<std::string_view, T>& values) {
+    to_.BeginMap();
+    if (types_ != nullptr) Add({}, T());
+    for (const auto& [name, value] : values) Add(name, value);
+    to_.EndMap();
+  }
+
+  ReportSink& to_;
+  TypeSink* const types_;
+};
+
+}  // namespace
+
+template <typename Report>
+void Describe(const Report& report, const ReportedCall& call, ReportSink& to) {
+  Fields(to).Put(report, call);
+}
+
+template void Describe(const AgainstReport&, const ReportedCall&, ReportSink&);
+template void Describe(const CommitReport&, const ReportedCall&, ReportSink&);
+template void Describe(const ConvertReport&, const ReportedCall&, ReportSink&);
+template void Describe(const DamageReport&, const ReportedCall&, ReportSink&);
+template void Describe(const DiffReport&, const ReportedCall&, ReportSink&);
+template void Describe(const DigestReport&, const ReportedCall&, ReportSink&);
+template void Describe(const InferStrategyReport&, const ReportedCall&, ReportSink&);
+template void Describe(const MakeStrategyReport&, const ReportedCall&, ReportSink&);
+template void Describe(const MergeReport&, const ReportedCall&, ReportSink&);
+template void Describe(const PlanReport&, const ReportedCall&, ReportSink&);
+template void Describe(const RecodeReport&, const ReportedCall&, ReportSink&);
+template void Describe(const StrategyConversionReport&, const ReportedCall&, ReportSink&);
+template void Describe(const StrategyMergeReport&, const ReportedCall&, ReportSink&);
+template void Describe(const WrittenPage&, const ReportedCall&, ReportSink&);
+
+void Describe(const InspectedFile& file, ReportSink& to) { Fields(to).Put(file); }
+void Describe(const ShownStrategy& strategy, ReportSink& to) { Fields(to).Put(strategy); }
+void Describe(const Inspection& inspection, ReportSink& to) { Fields(to).Put(inspection); }
+void Describe(const ParameterStatistics& parameter, ReportSink& to) { Fields(to).Put(parameter); }
+void Describe(const Warning& warning, ReportSink& to) { Fields(to).Put(warning); }
+
+void DescribeTypes(TypeSink& to) {
+  Fields fields(to, &to);
+  const ReportedCall call;
+  fields.Put(ConvertReport(), call);
+  fields.Put(PlanReport(), call);
+  fields.Put(DamageReport(), call);
+  fields.Put(AgainstReport(), call);
+  fields.Put(DigestReport(), call);
+  fields.Put(DiffReport(), call);
+  fields.Put(MergeReport(), call);
+  fields.Put(RecodeReport(), call);
+  fields.Put(CommitReport(), call);
+  fields.Put(InferStrategyReport(), call);
+  fields.Put(MakeStrategyReport(), call);
+  fields.Put(StrategyConversionReport(), call);
+  fields.Put(StrategyMergeReport(), call);
+  fields.Put(WrittenPage(), call);
+  fields.Put(Inspection());
+  fields.PutOtherTypes();
+}
+
+std::vector<Warning> WarningsOf(const DamageReport& report) {
+  if (report.files_without_digest == 0) return {};
+  return {{WarningCode::kNotCompared,
+           fmt::format("{} of {} {} listed without a digest (converted with `checksum=false`): "
+                       "only sizes were compared",
+                       report.files_without_digest, report.files,
+                       report.files == 1 ? "file" : "files")}};
+}
+
+}  // namespace reshard

@@ -1,0 +1,166 @@
+// The fields of results. A field of a report has one line in report_fields.cc, and from it come the
+// document of --json and the class of the Python package.
+//
+// Pure functions; any thread.
+#ifndef RESHARD_SRC_FRONTEND_REPORT_FIELDS_H_
+#define RESHARD_SRC_FRONTEND_REPORT_FIELDS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/checkpoint.h"
+#include "reshard/compare.h"
+#include "reshard/convert.h"
+#include "reshard/merge.h"
+#include "reshard/options.h"
+#include "reshard/status.h"
+#include "reshard/strategy.h"
+#include "reshard/verify.h"
+
+namespace reshard {
+
+// The class of an object, as Python has it.
+struct ReportClass {
+  std::string_view name;
+  // A class with some of the same fields; empty for a part of a report.
+  std::string_view base = {};
+  std::string_view words = {};  // its docstring
+};
+
+// Takes the values of a report in their order.
+class ReportSink {
+ public:
+  virtual ~ReportSink() = default;
+
+  virtual void BeginObject(const ReportClass& of) = 0;
+  // The next value is that of this field.
+  virtual void Name(std::string_view field) = 0;
+  virtual void EndObject() = 0;
+  virtual void BeginList() = 0;
+  virtual void EndList() = 0;
+  // Values by names, which are no fields.
+  virtual void BeginMap() = 0;
+  virtual void EndMap() = 0;
+
+  virtual void None() = 0;
+  virtual void Value(bool value) = 0;
+  virtual void Value(int64_t value) = 0;
+  virtual void Value(uint64_t value) = 0;
+  virtual void Value(double value) = 0;
+  virtual void Value(std::string_view text) = 0;
+  // A text of the library that names options in backticks.
+  virtual void Message(std::string_view text) = 0;
+};
+
+// Takes types in place of values: each field, also one that is mostly left out, has one value of
+// its type, and each list and map one member.
+class TypeSink : public ReportSink {
+ public:
+  // The field that comes next may be left out.
+  virtual void MayLack() = 0;
+  // The value that comes next may be none.
+  virtual void OrNone() = 0;
+  // The type of a value, in Python's words, if no other function tells it.
+  virtual void Type(std::string_view type) = 0;
+};
+
+// What a document says of the call itself.
+struct ReportedCall {
+  std::string_view place = {};         // the path that it calls "target", "output" or "path"
+  double seconds = 0;                  // that the call took
+  const SourceSpec* source = nullptr;  // of VerifyAgainst
+};
+
+// An HTML page that was written.
+struct WrittenPage {
+  uint64_t bytes = 0;
+  std::vector<Warning> warnings = {};
+};
+
+// Gives the fields of what a call returns: AgainstReport, CommitReport, ConvertReport,
+// DamageReport, DiffReport, DigestReport, InferStrategyReport, MakeStrategyReport, MergeReport,
+// PlanReport, RecodeReport, StrategyConversionReport, StrategyMergeReport, WrittenPage.
+template <typename Report>
+void Describe(const Report& report, const ReportedCall& call, ReportSink& to);
+
+// A file as `inspect` shows it.
+struct InspectedFile {
+  std::string path = {};
+  std::optional<int64_t> rank = {};
+  uint64_t size = 0;
+  std::optional<uint64_t> crc = {};
+  std::vector<const StoredArray*> parameters = {};  // that are shown
+  // Of each of them, if they were measured.
+  std::vector<ParameterStatistics> statistics = {};
+};
+
+// A strategy as `inspect` shows it.
+struct ShownStrategy {
+  const Strategy* strategy = nullptr;
+  std::string meaning = {};                                 // in words
+  std::function<bool(const std::string& name)> takes = {};  // which parameters are shown
+};
+
+// A full tensor and its shards, whose boxes count elements.
+struct CutTensor {
+  LogicalTensor tensor = {};
+  std::vector<Shard> shards = {};
+};
+
+// The full tensors of a checkpoint: how they are cut, or their values.
+struct FullTensors {
+  std::string path = {};
+  std::vector<CutTensor> cut = {};
+  std::vector<ParameterStatistics> values = {};
+};
+
+struct ContentTotal {
+  uint64_t parameters = 0;
+  uint64_t bytes = 0;
+};
+
+// Of all files, replicas counted as often as they are stored.
+struct ContentTotals {
+  uint64_t files = 0;
+  ContentTotal all = {};
+  std::map<std::string_view, ContentTotal> by_dtype = {};  // keys are literals
+  std::map<std::string_view, ContentTotal> by_group = {};  // likewise
+};
+
+// What could not be read.
+struct InspectFailure {
+  std::string path = {};
+  Status status = {};
+};
+
+// What `inspect` found, but for the files, which it shows one by one.
+struct Inspection {
+  std::vector<Strategy> strategies = {};
+  std::vector<std::string> meanings = {};  // of these
+  std::function<bool(const std::string& name)> takes = {};
+  ContentTotals totals = {};
+  std::vector<Warning> warnings = {};
+  std::vector<InspectFailure> errors = {};
+  std::optional<std::vector<FullTensors>> sharded = {};  // with a strategy
+};
+
+void Describe(const InspectedFile& file, ReportSink& to);
+void Describe(const ShownStrategy& strategy, ReportSink& to);
+void Describe(const Inspection& inspection, ReportSink& to);
+void Describe(const ParameterStatistics& parameter, ReportSink& to);
+void Describe(const Warning& warning, ReportSink& to);
+
+// Shows the types of all of these, and of what they consist of.
+void DescribeTypes(TypeSink& to);
+
+// What a check of a folder warns of.
+std::vector<Warning> WarningsOf(const DamageReport& report);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_FRONTEND_REPORT_FIELDS_H_
