@@ -6,8 +6,7 @@ import itertools
 import math
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from ._guards import is_slice, is_tuple
 _LONGEST_GAP = 64 << 10
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """Indices of one axis that are read together: [begin, begin + extent)."""
 
     begin: int
@@ -33,14 +31,12 @@ class Run:
         return isinstance(taken, int) or (type(taken) is slice and taken.step is None)
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     runs: list[Run]
     length: int | None  # None: an int, whose axis goes
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """A box to read, what is taken of it, and where that goes in the result."""
 
     begin: list[int]
@@ -49,8 +45,7 @@ class Block:
     place: tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     axes: list[Axis]
     shape: tuple[int, ...]  # of the result
     kept: tuple[int, ...]  # of the result without what None put in, its list's axis in its place

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+
+from . import _modules
 
 # The most that a call takes by itself, as the command line's.
 _MOST = 4
@@ -40,7 +41,8 @@ def rows(shape: tuple[int, ...], nbytes: int) -> Iterator[tuple[int, int]]:
 
 def run(tasks: Iterable[Callable[[], object]], jobs: int | None) -> None:
     """Makes the calls on so many threads; after one that raises, none is begun."""
-    pool = ThreadPoolExecutor(threads(jobs) or cores())
+    executor = _modules.load("concurrent.futures.thread").ThreadPoolExecutor
+    pool = executor(threads(jobs) or cores())
     try:
         for done in [pool.submit(task) for task in tasks]:
             done.result()

@@ -6,17 +6,16 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, Union
 
 from . import _errors, _modules
+from ._results import Result
 
 # A call that ends sooner draws nothing.
 _BAR_AFTER_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(Result):
     """How far a call is: bytes of all phases but "plan" together, files, and seconds."""
 
     phase: str
@@ -147,7 +146,3 @@ class Watch:
     def close(self) -> None:
         if isinstance(self._tell, (_Line, _Tqdm)):
             self._tell.close()
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self._begin

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import hashlib
 import os
 import weakref
 from collections.abc import Mapping, Sequence
@@ -11,7 +9,7 @@ from typing import Any, Literal, Union
 
 from numpy.typing import NDArray
 
-from . import _errors, _keys, _reshard
+from . import _errors, _keys, _modules, _reshard
 from ._guards import is_mapping
 from ._inspect import read_strategy
 from ._paths import StrPath, encode
@@ -154,7 +152,7 @@ class Store:
 
     def contents(self) -> bytes:
         """A digest of what all tensors are."""
-        return hashlib.blake2b(repr(self.tensors).encode("utf-8", "replace")).digest()
+        return bytes(_modules.load("hashlib").blake2b(repr(self.tensors).encode("utf-8", "replace")).digest())
 
     def recipe(self) -> Recipe:
         """The arguments with which `again` opens it in another process."""
@@ -168,6 +166,7 @@ def _strategies_at(path: str | dict[int, str]) -> list[str]:
     """What is called strategy in the folder and beside it."""
     if isinstance(path, dict):
         return []
+    glob = _modules.load("glob")
     folders = (path, os.path.dirname(os.path.abspath(path)))
     return [
         found
@@ -192,7 +191,7 @@ def _times(path: bytes) -> tuple[int, int]:
 def _digest(path: bytes) -> bytes:
     """Of a file that is rewritten within a tick of the clock: its times do not tell."""
     with open(path, "rb") as file:
-        return hashlib.blake2b(file.read(), digest_size=16).digest()
+        return bytes(_modules.load("hashlib").blake2b(file.read(), digest_size=16).digest())
 
 
 def _is_as_stamped(entry: tuple[bytes, int, int, bytes]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import operator
 import os
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import _dtypes, _errors, _exchange, _index, _jobs, _memory
+from . import _dtypes, _errors, _exchange, _index, _jobs, _memory, _modules
 from ._inspect import read_strategy
 from ._paths import StrPath
 from ._reports import Layout, Strategy
@@ -411,7 +410,7 @@ class Tensor:
     def _places(self) -> bytes:
         """A digest of where its bytes are, but for the names of files."""
         pieces = [(p.offsets, p.sizes, p.rank, p.content) for p in self.locate()]
-        return hashlib.blake2b(repr(pieces).encode(), digest_size=16).digest()
+        return bytes(_modules.load("hashlib").blake2b(repr(pieces).encode(), digest_size=16).digest())
 
     def __repr__(self) -> str:
         closed = self._store.closed

@@ -1,6 +1,8 @@
 """The package as a whole: stub and module, signatures, codes and classes, what is left at the end."""
 
 import ast
+import copy
+import dataclasses
 import inspect
 import pathlib
 import pickle
@@ -60,6 +62,40 @@ def test_public_calls_have_signatures_that_name_their_arguments():
         names = list(inspect.signature(call).parameters)
         assert not [name for name in names if re.fullmatch(r"arg\d+", name)], call
         assert call.__module__ == "reshard", call
+
+
+def test_results_have_the_fields_that_the_library_says():
+    subprocess.run([sys.executable, "-B", ROOT / "tools/dev/report_fields.py"], check=True)
+
+
+def test_results_are_frozen_dataclasses():
+    total = reshard.Total(1, bytes=2)
+    totals = reshard.Totals(1, 1, 2, {}, by_prefix={"weights": total})
+    assert dataclasses.asdict(totals) == totals.to_dict() and totals.by_prefix["weights"] is total
+    assert [field.name for field in dataclasses.fields(reshard.MapStretch)] == ["offset", "length", "part", "type", "shape"]
+    assert list(inspect.signature(reshard.ReplicaPair).parameters) == ["rank", "reference", "other_type", "offset"]
+    assert dataclasses.replace(total, bytes=3) == reshard.Total(parameters=1, bytes=3) != total
+    assert hash(total) == hash(reshard.Total(1, 2)) and repr(total) == "Total(parameters=1, bytes=2)"
+    assert pickle.loads(pickle.dumps(totals)) == copy.deepcopy(totals) == totals
+    assert reshard.Total(1, 2) != reshard.Stretch(1, 2)
+    pair = reshard.ReplicaPair(1, 0, offset=3)
+    assert pair.other_type is None and pair.to_dict() == {"rank": 1, "reference": 0, "offset": 3}
+    match total:
+        case reshard.Total(1, size):
+            assert size == 2
+    for change in (lambda: setattr(total, "bytes", 3), lambda: delattr(total, "bytes")):
+        with pytest.raises(dataclasses.FrozenInstanceError, match="'bytes'"):
+            change()
+    for values, named in [((1,), {}), ((1, 2, 3), {}), ((1,), {"parameters": 1}), ((1, 2), {"more": 3})]:
+        with pytest.raises(TypeError, match=r"Total\(\)"):
+            reshard.Total(*values, **named)
+
+
+def test_what_takes_long_to_import_is_imported_when_it_is_needed():
+    late = {"concurrent.futures", "dataclasses", "difflib", "glob", "hashlib", "html", "inspect", "json", "ml_dtypes"}
+    code = f"import sys, numpy\nbefore = set(sys.modules)\nimport reshard\nprint({late} & (set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def codes_of_the_library():
