@@ -84,7 +84,7 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
 
     @property
     def warnings(self) -> list[str]:
-        return [_errors.in_words(text, WORDS) for text in self._store.opened().warnings()]
+        return [warning.message for warning in self._store.opened().warnings(WORDS)]
 
     @property
     def step(self) -> str | None:

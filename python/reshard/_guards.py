@@ -6,10 +6,6 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 
-def is_list(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
 def is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
     return isinstance(value, Mapping)
 

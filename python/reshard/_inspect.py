@@ -186,7 +186,7 @@ class _Inspection:
             _reshard.Store.open_source,
             {name: value for name, value in keywords.items() if value is not None},
         )
-        self.warnings += store.warnings_with_codes(_WORDS)
+        self.warnings += store.warnings(_WORDS)
         parameters: list[CutParameter] = []
         for number, (name, dtype, _, shape, _, stage, in_strategy) in enumerate(store.tensors()):
             if not self._takes(name):

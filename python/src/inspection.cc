@@ -78,7 +78,7 @@ class Folder {
     return files;
   }
 
-  nb::tuple Warnings(const nb::dict& words) const { return PartsOf(listed_.warnings, words); }
+  nb::tuple Warnings(const nb::dict& words) const { return TupleOf(listed_.warnings, words); }
 
   nb::tuple Inspect(size_t place, const Key* key, const nb::object& takes) const {
     const std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
@@ -103,10 +103,11 @@ nb::object InspectStrategy(const nb::bytes& path, const nb::object& takes, const
     const WithoutGil released;
     strategy = Take(ReadStrategy(name));
   }
-  const auto taken = [&takes](const std::string& parameter) {
-    return nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(parameter))));
-  };
-  return PartOf(ShownStrategy{&*strategy, StrategyInWords(*strategy), taken}, words);
+  ShownStrategy shown{*strategy, StrategyInWords(*strategy)};
+  std::erase_if(shown.strategy.parameters, [&takes](const StrategyParameter& parameter) {
+    return !nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(parameter.name))));
+  });
+  return PartOf(shown, words);
 }
 
 // (name, {message: its lists}, {number: its value}) of each layout, as a file states them.
@@ -169,7 +170,7 @@ nb::tuple Values(const nb::dict& keywords, int jobs, const nb::object& watch,
     options.run = run;
     return MeasureValues(options);
   });
-  return nb::make_tuple(PartsOf(report.warnings, words), PartsOf(report.parameters, words));
+  return nb::make_tuple(TupleOf(report.warnings, words), TupleOf(report.parameters, words));
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ nanobind::object PartOf(const Part& part, const nanobind::dict& words) {
 }
 
 template <typename Part>
-nanobind::tuple PartsOf(const std::vector<Part>& parts, const nanobind::dict& words) {
+nanobind::tuple TupleOf(const std::vector<Part>& parts, const nanobind::dict& words) {
   nanobind::list list;
   for (const Part& part : parts) list.append(PartOf(part, words));
   return nanobind::tuple(list);

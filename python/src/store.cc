@@ -193,14 +193,8 @@ class Store {
 
   nb::object Step() const { return Text(checkpoint().step()); }
 
-  nb::list Warnings() const {
-    nb::list warnings;
-    for (const Warning& warning : checkpoint().warnings()) warnings.append(Text(warning.message));
-    return warnings;
-  }
-
-  nb::tuple WarningsWithCodes(const nb::dict& words) const {
-    return PartsOf(checkpoint().warnings(), words);
+  nb::tuple Warnings(const nb::dict& words) const {
+    return TupleOf(checkpoint().warnings(), words);
   }
 
   // (rank, path) of each file.
@@ -362,8 +356,7 @@ void AddStore(nb::module_& module) {
       .def("read_many", &Store::ReadMany, "requests"_a, "jobs"_a, "watch"_a.none())
       .def("locate", &Store::Locate, "tensor"_a, "begin"_a, "extent"_a)
       .def("map", &Store::Map, "rank"_a, "is_private"_a)
-      .def("warnings", &Store::Warnings)
-      .def("warnings_with_codes", &Store::WarningsWithCodes, "words"_a)
+      .def("warnings", &Store::Warnings, "words"_a)
       .def("files", &Store::Files)
       .def("shards", &Store::Shards, "tensor"_a)
       .def("read", &Store::Read, "tensor"_a, "begin"_a, "extent"_a, "out"_a);

@@ -72,12 +72,6 @@ std::optional<Shape> ShapeOf(const TensorInfo& tensor) {
   return ShapeOf(tensor.kind, tensor.dtype, tensor.shape);
 }
 
-std::string_view RelationName(ParameterRelation relation) {
-  constexpr std::string_view kNames[] = {"equal", "different", "other type", "only in A",
-                                         "only in B"};
-  return kNames[static_cast<size_t>(relation)];
-}
-
 std::optional<std::string_view> OrNone(std::string_view text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
@@ -89,8 +83,8 @@ std::optional<uint64_t> ContentOffset(const StoredArray& array) {
 }
 
 StoredArray NoArray() {
-  static const Shape shape;
-  return {.name = {}, .shape = shape, .framed = {}, .content = {}, .map_tensor = {}};
+  static const Shape kNone;
+  return {.name = {}, .shape = kNone, .framed = {}, .content = {}, .map_tensor = {}};
 }
 
 // Gives values and what they consist of to a sink.
@@ -403,11 +397,7 @@ class Fields {
   void Put(const Inspection& inspection) {
     Begin("InspectReport", kReport, "What inspect found. What could not be read is in `errors`.");
     if (types_ != nullptr) Add("checkpoints", std::vector<InspectedFile>());
-    std::vector<ShownStrategy> strategies;
-    for (size_t i = 0; i < inspection.strategies.size(); ++i) {
-      strategies.push_back({&inspection.strategies[i], inspection.meanings[i], inspection.takes});
-    }
-    Add("strategies", strategies)
+    Add("strategies", inspection.strategies)
         .Add("totals", inspection.totals)
         .Add("warnings", inspection.warnings)
         .Add("errors", inspection.errors)
@@ -503,22 +493,16 @@ class Fields {
   }
 
   void Put(const ShownStrategy& shown) {
-    static const Strategy none;
-    const Strategy& strategy = shown.strategy == nullptr ? none : *shown.strategy;
+    const Strategy& strategy = shown.strategy;
     Begin("Strategy")
         .Add("path", strategy.path)
         .Add("is_pipeline", strategy.is_pipeline)
         .Add("stages", strategy.stages)
         .Add("devices_per_stage", strategy.devices_per_stage)
-        .Add("meaning", shown.meaning);
-    to_.Name("parameters");
-    to_.BeginList();
-    if (types_ != nullptr) Put(StrategyParameter());
-    for (const StrategyParameter& parameter : strategy.parameters) {
-      if (shown.takes == nullptr || shown.takes(parameter.name)) Put(parameter);
-    }
-    to_.EndList();
-    Add("notes", Messages{strategy.notes}).End();
+        .Add("meaning", shown.meaning)
+        .Add("parameters", strategy.parameters)
+        .Add("notes", Messages{strategy.notes})
+        .End();
   }
 
   void Put(const SourceFileSummary& file) {
@@ -789,16 +773,16 @@ class Fields {
 
   void Put(double value) { to_.Value(value); }
   void Put(std::string_view text) { to_.Value(text); }
-  void Put(const std::string& text) { to_.Value(std::string_view(text)); }
+  void Put(const std::string& text) { to_.Value(std::string_view{text}); }
 
   template <std::integral T>
   void Put(T value) {
     if constexpr (std::is_same_v<T, bool>) {
       to_.Value(value);
     } else if constexpr (std::is_signed_v<T>) {
-      to_.Value(int64_t{value});
+      to_.Value(static_cast<int64_t>(value));
     } else {
-      to_.Value(uint64_t{value});
+      to_.Value(static_cast<uint64_t>(value));
     }
   }
 
@@ -881,6 +865,12 @@ void DescribeTypes(TypeSink& to) {
   fields.Put(WrittenPage(), call);
   fields.Put(Inspection());
   fields.PutOtherTypes();
+}
+
+std::string_view RelationName(ParameterRelation relation) {
+  constexpr std::string_view kNames[] = {"equal", "different", "other type", "only in A",
+                                         "only in B"};
+  return kNames[static_cast<size_t>(relation)];
 }
 
 std::vector<Warning> WarningsOf(const DamageReport& report) {

@@ -6,7 +6,6 @@
 #define RESHARD_SRC_FRONTEND_REPORT_FIELDS_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -101,9 +100,8 @@ struct InspectedFile {
 
 // A strategy as `inspect` shows it.
 struct ShownStrategy {
-  const Strategy* strategy = nullptr;
-  std::string meaning = {};                                 // in words
-  std::function<bool(const std::string& name)> takes = {};  // which parameters are shown
+  Strategy strategy = {};    // with the parameters that are shown
+  std::string meaning = {};  // in words, of all of it
 };
 
 // A full tensor and its shards, whose boxes count elements.
@@ -140,9 +138,7 @@ struct InspectFailure {
 
 // What `inspect` found, but for the files, which it shows one by one.
 struct Inspection {
-  std::vector<Strategy> strategies = {};
-  std::vector<std::string> meanings = {};  // of these
-  std::function<bool(const std::string& name)> takes = {};
+  std::vector<ShownStrategy> strategies = {};
   ContentTotals totals = {};
   std::vector<Warning> warnings = {};
   std::vector<InspectFailure> errors = {};
@@ -157,6 +153,9 @@ void Describe(const Warning& warning, ReportSink& to);
 
 // Shows the types of all of these, and of what they consist of.
 void DescribeTypes(TypeSink& to);
+
+// Returns how two parameters compare in words, such as "only in A".
+std::string_view RelationName(ParameterRelation relation);
 
 // What a check of a folder warns of.
 std::vector<Warning> WarningsOf(const DamageReport& report);

@@ -74,22 +74,6 @@ uint64_t NameCount(const DigestReport& report) {
   return count;
 }
 
-std::string_view RelationName(ParameterRelation relation) {
-  switch (relation) {
-    case ParameterRelation::kEqual:
-      return "equal";
-    case ParameterRelation::kDifferent:
-      return "different";
-    case ParameterRelation::kOtherType:
-      return "other type";
-    case ParameterRelation::kOnlyInA:
-      return "only in A";
-    case ParameterRelation::kOnlyInB:
-      return "only in B";
-  }
-  return "";
-}
-
 // What the column RELATION says.
 std::string RelationText(const ParameterDiff& diff) {
   if (diff.relation != ParameterRelation::kOtherType) {

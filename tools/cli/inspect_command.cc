@@ -20,7 +20,6 @@
 #include "tools/cli/strategy_report.h"
 #include "tools/cli/unknown_words.h"
 #include "tools/page/parameter_table.h"
-#include "tools/page/strategy_words.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
@@ -334,7 +333,6 @@ int InspectCommand::Run() {
   if (!given.ok()) return Fail(given);
   suffix_ = source.suffix;
   if (!strategy_.empty()) found_.sharded.emplace();
-  found_.takes = [this](const std::string& name) { return filter_.Takes(name); };
   if (const Status status = CheckOptions(); !status.ok()) return Fail(status);
   // The document begins as JsonDocument() without its closing brace. Of lines, each checkpoint has
   // its own.
@@ -542,8 +540,7 @@ void InspectCommand::ShowStrategy(const Strategy& strategy) {
   if (!quiet()) PrintNotes(strategy.notes);
   filter_matched_ |= AnyLayoutMatches(strategy, filter_);
   if (json()) {
-    found_.strategies.push_back(strategy);
-    found_.meanings.push_back(StrategyInWords(strategy));
+    found_.strategies.push_back(ShownOf(strategy, filter_));
   } else {
     PrintData(
         StrategyAsText(strategy, filter_, {.every_parameter = long_, .every_field = verbose()}) +

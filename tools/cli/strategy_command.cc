@@ -32,7 +32,7 @@ int StrategyShowCommand::Run() {
   PrintWarnings(warnings);
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
-    document.update(StrategyAsJson(*strategy, filter_));
+    document.update(AsJson(ShownOf(*strategy, filter_)));
     nlohmann::ordered_json& list = document["warnings"] = nlohmann::ordered_json::array();
     for (const Warning& warning : warnings) list.push_back(AsJson(warning));
     PrintData(ToJsonText(document) + '\n');

@@ -70,9 +70,12 @@ std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
                      StrategyInWords(strategy), table.ToText(detail.every_parameter));
 }
 
-nlohmann::ordered_json StrategyAsJson(const Strategy& strategy, const NameFilter& filter) {
-  return AsJson(ShownStrategy{&strategy, StrategyInWords(strategy),
-                              [&filter](const std::string& name) { return filter.Takes(name); }});
+ShownStrategy ShownOf(Strategy strategy, const NameFilter& filter) {
+  std::string meaning = StrategyInWords(strategy);
+  std::erase_if(strategy.parameters, [&filter](const StrategyParameter& parameter) {
+    return !filter.Takes(parameter.name);
+  });
+  return {std::move(strategy), std::move(meaning)};
 }
 
 }  // namespace reshard

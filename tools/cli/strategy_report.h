@@ -1,14 +1,14 @@
-// A strategy as text and as JSON, for `strategy show` and `inspect`. Pure functions.
+// A strategy as text, and what of it is shown, for `strategy show` and `inspect`. Pure functions.
 #ifndef RESHARD_TOOLS_CLI_STRATEGY_REPORT_H_
 #define RESHARD_TOOLS_CLI_STRATEGY_REPORT_H_
 
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "reshard/strategy.h"
+#include "src/frontend/report_fields.h"
 #include "tools/cli/shared_options.h"
 #include "tools/page/text_format.h"
 
@@ -27,8 +27,8 @@ std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
 // Whether the filter leaves any.
 bool AnyLayoutMatches(const Strategy& strategy, const NameFilter& filter);
 
-// {"path", "is_pipeline", "stages", "devices_per_stage", "parameters": [...], "notes": [...]}
-nlohmann::ordered_json StrategyAsJson(const Strategy& strategy, const NameFilter& filter);
+// The strategy with the parameters that the filter takes.
+ShownStrategy ShownOf(Strategy strategy, const NameFilter& filter);
 
 // "s8.ckpt: 1 stage of 8 devices, 63 layouts, 4.0 KiB"
 template <typename Report>

@@ -23,6 +23,10 @@ from ._results import Report, Result
 
 if TYPE_CHECKING:
     from ._reports import {imports}
+
+__all__ = [
+{all}
+]
 '''
 
 
@@ -43,8 +47,11 @@ def fields_file(classes):
             named |= with_methods & set(re.findall(r"\w+", kind))
             lines.append(f"    {field}: {kind}{' | None = None' if may_lack else ''}")
         own_name = f"{name}Fields" if name in with_methods else name
-        parts.append("\n\n".join(["", f"class {own_name}({base or 'Result'}):"]) + "\n" + "\n".join(lines) + "\n")
-    return HEAD.format(imports=", ".join(sorted(named))) + "".join(parts)
+        parts.append(f"\n\nclass {own_name}({base or 'Result'}):\n" + "\n".join(lines) + "\n")
+    public = sorted(set(known) - with_methods - {"", "Report"})
+    return HEAD.format(
+        imports=", ".join(sorted(named)), all="\n".join(f'    "{name}",' for name in public)
+    ) + "".join(parts)
 
 
 def main():
