@@ -125,7 +125,7 @@ Result<std::vector<TableHandle>> ReadTables(OpenedSource& source) {
 }
 
 Status CheckOptions(const MergeOptions& given) {
-  ConvertOptions options = given;
+  ConvertOptions options = static_cast<const ConvertOptions&>(given);
   const std::string strategy = std::exchange(options.source.strategy, {});
   const std::optional<UnmatchedPolicy> unmatched = std::exchange(options.selection.unmatched, {});
   RESHARD_RETURN_IF_ERROR(CheckTakes(options, kMergeCall, "Merge"));

@@ -147,7 +147,8 @@ std::optional<std::pair<uint64_t, uint64_t>> StepOf(const OpenedSource& source) 
 // Returns 32 hexadecimal digits over the strategies' layouts, the training step where file names
 // tell it, and what else changes the outputs. Which ranks' files are there does not count: hosts
 // that each hold the files that their target ranks need do one plan together.
-std::string PlanFingerprint(const OpenedSource& source, ConversionSpec spec) {
+std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& given) {
+  ConversionSpec spec = given;
   const TargetSpec& target = spec.target;
   const Selection& selection = spec.selection;
   const UnmatchedPolicy unmatched = selection.unmatched.value_or(UnmatchedPolicy::kCopy);
@@ -299,7 +300,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   JobSpec spec;
   spec.target = target;
   spec.checks = options.checks;
-  spec.output = options;
+  spec.output = static_cast<const OutputChoice&>(options);
   spec.fingerprint = PlanFingerprint(source, options);
   if (const auto stage = source.rule().stage_alone()) {
     spec.manifest_name = fmt::format("manifest_part{}.json", *stage);

@@ -378,7 +378,7 @@ Result<RecodeReport> Recode(const RecodeOptions& options) {
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));
     RESHARD_RETURN_IF_ERROR(CheckRecodeOptions(options));
     const MemoryWatch watch(WatchOf(first));
-    ConvertOptions all = options;
+    ConvertOptions all = static_cast<const ConvertOptions&>(options);
     all.checks.replicas = CheckReplicas::kNone;
     const bool to_ckpt = options.target.format == TargetFormat::kCkpt;
     const Container& to = ContainerOf(*options.target.format);

@@ -155,7 +155,8 @@ OptionParts PartsOf(ConvertOptions& options) {
   return parts;
 }
 
-Status CheckTakes(ConvertOptions options, Call call, std::string_view name) {
+Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name) {
+  ConvertOptions options = given;
   ConvertOptions usual;
   // How a call runs is everybody's, whether the command line says so or not.
   const auto is_of_run = [](const Option& option) {

@@ -20,9 +20,9 @@ Status CheckRecodeOptions(const RecodeOptions& options);
 // Returns where the options of these calls go. Points into `options`.
 OptionParts PartsOf(ConvertOptions& options);
 
-// `options` have nothing that the call `name` does not take, by the option table.
+// `given` has nothing that the call `name` does not take, by the option table.
 // Errors: kInvalidArgument, naming the option.
-Status CheckTakes(ConvertOptions options, Call call, std::string_view name);
+Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name);
 
 // Whether the format that `target` asks for goes with what else is asked for. Errors:
 // kInvalidArgument.

@@ -120,9 +120,10 @@ class WordPlace {
         set_([](void* to, int meaning) {
           *static_cast<std::optional<Enum>*>(to) = static_cast<Enum>(meaning);
         }),
-        get_([](const void* from) {
+        get_([](const void* from) -> std::optional<int> {
           const auto& value = *static_cast<const std::optional<Enum>*>(from);
-          return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
+          if (!value) return std::nullopt;
+          return static_cast<int>(*value);
         }) {}
 
   void Set(int meaning) const { set_(member_, meaning); }

@@ -149,7 +149,7 @@ TEST_F(VerifyAgainstTest, OptionsAreThoseOfTheLastRun) {
          all.target.prefix = "net_";
          all.selection.ranks = {1, 3};
        },
-       {"prefix", "ranks"}},
+       {"ranks", "prefix"}},
       {"choice",
        [](ConvertOptions& all) {
          all.selection.exclude = {"step"};
