@@ -23,9 +23,9 @@
 #include "src/cipher/encrypted_block.h"
 #include "src/convert/opened_source.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/strategy_codec.h"
+#include "src/mindspore/strategy_tables.h"
 #include "src/source/indexed_file.h"
 #include "src/write/gather.h"
 #include "tools/gen/sample_files.h"
@@ -98,7 +98,7 @@ void ParseStrategyFile(benchmark::State& state, const Workplace& place, bool jso
   for (auto _ : state) {
     auto parsed = ParseStrategy(path, bytes);
     if (!parsed.ok()) return state.SkipWithError(parsed.status().message().c_str());
-    const auto strategy = CheckedStrategy::FromFile(*std::move(parsed));
+    const auto strategy = StrategyTables::FromFile(*std::move(parsed));
     if (!strategy.ok()) return state.SkipWithError(strategy.status().message().c_str());
     benchmark::DoNotOptimize(strategy->path().data());
   }

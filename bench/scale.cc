@@ -22,13 +22,13 @@
 #include "format/mindspore_checkpoint/parameter_grouping.h"
 #include "src/base/status_macros.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/grid_placement.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/strategy_codec.h"
+#include "src/mindspore/strategy_tables.h"
 #include "src/source/shard_grid.h"
 #include "src/source/source.h"
 #include "src/source/table_cache.h"
@@ -74,7 +74,7 @@ SampleModel Model405B() {
   return model;
 }
 
-Result<CheckedStrategy> ParseStages(const Stages& stages, const std::string& path, bool json) {
+Result<Strategy> ParseStages(const Stages& stages, const std::string& path, bool json) {
   std::vector<StrategyFile> files;
   uint64_t bytes = 0;
   double seconds = 0;
@@ -90,7 +90,7 @@ Result<CheckedStrategy> ParseStages(const Stages& stages, const std::string& pat
     seconds += watch.Seconds();
   }
   const Stopwatch watch;
-  auto strategy = CheckedStrategy::FromStageFiles(path, std::move(files));
+  auto strategy = StrategyTables::FromStageFiles(path, std::move(files));
   Print(fmt::format("parse the strategy {}{}", path, json ? ", JSON" : ""),
         seconds + watch.Seconds(), fmt::format("{} stage files, {} bytes", stages.size(), bytes));
   return strategy;
@@ -169,12 +169,11 @@ Status PlanRanks(const MindSporeTarget& target, const ConversionRule& rule, int6
   return {};
 }
 
-Status Measure(const CheckedStrategy& source, const Stages& source_stages,
-               const SampleModel& target_model, const std::string& name, bool all) {
+Status Measure(const Strategy& source, const Stages& source_stages, const SampleModel& target_model,
+               const std::string& name, bool all) {
   fmt::print("\nto {}\n", name);
   RESHARD_ASSIGN_OR_RETURN(const Stages target_stages, MakeStages(target_model));
-  RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy target,
-                           ParseStages(target_stages, "target", false));
+  RESHARD_ASSIGN_OR_RETURN(const Strategy target, ParseStages(target_stages, "target", false));
   const ConversionRule rule(&source, &target);
 
   {
@@ -224,7 +223,7 @@ Status MeasureAll(bool all) {
   source_model.optimizer_sharding = true;
   RESHARD_ASSIGN_OR_RETURN(const Stages stages, MakeStages(source_model));
   fmt::print("source: tp 8, pp 16, dp 128, optimizer sharded\n");
-  RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy source, ParseStages(stages, "source", false));
+  RESHARD_ASSIGN_OR_RETURN(const Strategy source, ParseStages(stages, "source", false));
   RESHARD_RETURN_IF_ERROR(ParseStages(stages, "source", true).status());
 
   SampleModel target = Model405B();

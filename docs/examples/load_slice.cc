@@ -31,12 +31,11 @@ int main(int argc, char** argv) {
   const reshard::LogicalTensor* tensor = checkpoint->Find(name);
   if (tensor == nullptr || tensor->shape.empty()) return 1;
 
-  reshard::StrategyParameter layout;
-  layout.name = name;
+  reshard::ParameterLayout layout;
   layout.device_matrix = {ranks};
   layout.tensor_map = {std::vector<int64_t>(tensor->shape.size(), -1)};
   layout.tensor_map.front().front() = 0;  // the one device axis cuts the first dimension
-  const auto box = reshard::ShardBox(layout, tensor->shape, rank);
+  const auto box = reshard::ShardBox({name, layout}, tensor->shape, rank);
   if (!box.ok()) return Fail(box.status());
 
   std::vector<std::byte> slice(reshard::Volume(*box) * reshard::ItemBytes(tensor->dtype));

@@ -185,8 +185,7 @@ class ShardedCheckpoint {
   static Result<ShardedCheckpoint> Open(const std::string& folder, const std::string& strategy,
                                         const std::string& suffix = "",
                                         std::shared_ptr<const EncryptionKey> key = nullptr);
-  // The same with a strategy in memory, which may go when the call returns. More errors:
-  // kInvalidArgument for a strategy without parameters.
+  // The same with a strategy in memory.
   static Result<ShardedCheckpoint> Open(const std::string& folder, const Strategy& strategy,
                                         const std::string& suffix = "",
                                         std::shared_ptr<const EncryptionKey> key = nullptr);

@@ -67,7 +67,7 @@ struct LockWaiting {
 };
 
 enum class DType : uint8_t;  // reshard/tensor.h
-struct Strategy;             // reshard/strategy.h
+class Strategy;              // reshard/strategy.h
 class EncryptionKey;         // reshard/encryption.h
 enum class EncryptionMode;   // reshard/encryption.h
 

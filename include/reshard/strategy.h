@@ -1,19 +1,25 @@
-// Strategies: reading and writing them, merging, converting to the other encoding, making one
-// from a specification, inferring one from a checkpoint that has lost its own; what a rank
-// holds under a strategy, and which source ranks a target rank needs.
+// Strategies: the value Strategy, reading and writing it; merging strategy files, converting them
+// to the other encoding, making one from a specification, inferring one from a checkpoint that has
+// lost its own; what a rank holds under a strategy, and which source ranks a target rank needs.
 //
 // Every path of a strategy may be a file or a folder of stage files; protobuf and JSON are told
-// apart by content. No function prints; any number of threads may call them, and
-// each call uses its own threads and state.
+// apart by content. No function prints. Any number of threads may call them, and each call uses its
+// own threads and state.
 //
 // Implemented in src/mindspore, but InferStrategy in src/api.
 #ifndef RESHARD_STRATEGY_H_
 #define RESHARD_STRATEGY_H_
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reshard/options.h"
@@ -23,37 +29,151 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// The layout of one parameter as a file states it (docs/layouts.md; src/mindspore/SPEC.md).
-struct StrategyParameter {
-  int64_t stage = 0;
-  std::string name;                    // without stage prefix
-  std::vector<int64_t> device_matrix;  // device axes, slowest first
+// How one parameter is cut over the ranks of a stage, as a strategy file states it
+// (docs/layouts.md; src/mindspore/SPEC.md).
+struct ParameterLayout {
+  std::vector<int64_t> device_matrix = {};  // device axes, slowest first
   // For each dimension of the tensor the device axes that split it, counted from the right, 0 being
   // the last one; -1: not split. One inner list: an axis for each dimension. Several: one list for
   // each dimension, its axes slowest first.
-  std::vector<std::vector<int64_t>> tensor_map;
+  std::vector<std::vector<int64_t>> tensor_map = {};
   int64_t opt_weight_shard_step = 0;
   // Parts of the first dimension by optimizer sharding; 0: none, -1: all replicas.
   int64_t opt_weight_shard_size = 0;
-  std::optional<Shape> tensor_shape = {};  // of the full tensor; in some JSON files, of no effect
   // Only MindSpore's merge_sliced_parameter gives these a meaning; WriteStrategy leaves them out.
   int64_t field = 0;
   std::vector<std::vector<int64_t>> param_split_shape = {};
   std::vector<std::vector<int64_t>> indices_offset = {};
+  std::optional<Shape> tensor_shape = {};  // of the full tensor; in some JSON files, of no effect
+
+  friend auto operator<=>(const ParameterLayout&, const ParameterLayout&) = default;
 };
 
-// A strategy: returned by ReadStrategy, or made by filling in `parameters`, and `is_pipeline` for a
-// pipeline. Functions that take a strategy compute `stages` and `devices_per_stage` again.
-struct Strategy {
-  std::string path;  // for messages
-  bool is_pipeline = false;
-  int64_t stages = 1;
-  int64_t devices_per_stage = 1;
-  // The stage that a file of one stage states: its first rank is own_stage *
-  // devices_per_stage.
-  int64_t own_stage = 0;
-  std::vector<StrategyParameter> parameters;  // stage by stage, in file order
-  std::vector<std::string> notes;             // files of a folder that were skipped, and why
+// A layout that stands by itself, to make a strategy of.
+struct NamedLayout {
+  std::string name;  // of the parameter, without stage prefix
+  ParameterLayout layout;
+
+  friend bool operator==(const NamedLayout&, const NamedLayout&) = default;
+};
+
+// One layout of a strategy, which has to outlive it.
+struct LayoutEntry {
+  std::string_view name;
+  const ParameterLayout& layout;  // equal ones of a stage are one object
+
+  // NOLINTNEXTLINE(google-explicit-constructor): both say the same
+  operator NamedLayout() const { return {std::string(name), layout}; }
+  friend bool operator==(const LayoutEntry& a, const LayoutEntry& b) {
+    return a.name == b.name && (&a.layout == &b.layout || a.layout == b.layout);
+  }
+  friend bool operator==(const LayoutEntry& a, const NamedLayout& b) {
+    return a.name == b.name && a.layout == b.layout;
+  }
+};
+
+class LayoutTable;     // of the library alone
+class StrategyTables;  // of the library alone
+
+// The layouts of one stage: a view into a strategy, which has to outlive it. Any number of threads
+// may read it.
+class StrategyStage {
+ public:
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = LayoutEntry;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = LayoutEntry;
+
+    Iterator(const LayoutTable& table, size_t place) : table_(&table), place_(place) {}
+    LayoutEntry operator*() const { return At(*table_, place_); }
+    Iterator& operator++() {
+      ++place_;
+      return *this;
+    }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++place_;
+      return before;
+    }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    const LayoutTable* table_;
+    size_t place_;
+  };
+  using value_type = LayoutEntry;
+  using const_iterator = Iterator;
+
+  StrategyStage(const LayoutTable& table, int64_t number) : table_(&table), number_(number) {}
+
+  // Its place in the strategy, from 0 on.
+  int64_t number() const { return number_; }
+  // The file that the stage is from.
+  const std::string& path() const;
+  // The layouts in file order, each name once. There is at least one.
+  size_t size() const;
+  LayoutEntry operator[](size_t place) const { return At(*table_, place); }
+  LayoutEntry front() const { return (*this)[0]; }
+  Iterator begin() const { return {*table_, 0}; }
+  Iterator end() const { return {*table_, size()}; }
+  // Returns the layout of `name`, or null. It costs the same for one layout and for a million.
+  const ParameterLayout* Find(std::string_view name) const;
+
+ private:
+  static LayoutEntry At(const LayoutTable& table, size_t place);
+
+  const LayoutTable* table_;
+  int64_t number_;
+};
+
+// The layouts of all parameters of a model, stage by stage. Local rank r of stage s is the global
+// rank s * devices_per_stage() + r.
+//
+// Always valid: made by ReadStrategy, Make or MakePipeline. Immutable, so any number of threads may
+// read it. Copies share the layouts, of which equal ones are stored once; a move copies.
+class Strategy {
+ public:
+  // Makes the strategy of one stage. `own_stage` is the stage number that its file states. Of
+  // several layouts of one name the last counts. Errors: kInvalidArgument without layouts, for a
+  // layout without a tensor map and for a negative stage; those of ReadStrategy for what no file
+  // can say.
+  static Result<Strategy> Make(const std::vector<NamedLayout>& layouts, int64_t own_stage = 0);
+  // Makes the strategy of a pipeline, of the layouts of stages 0, 1 and so on. Errors: as Make.
+  static Result<Strategy> MakePipeline(const std::vector<std::vector<NamedLayout>>& stages);
+
+  Strategy(const Strategy&) = default;
+  Strategy& operator=(const Strategy&) = default;
+  ~Strategy() = default;
+
+  // The file or the folder that it was read from; "the strategy" for one that was made.
+  const std::string& path() const;
+  bool is_pipeline() const;
+  // At least one.
+  const std::vector<StrategyStage>& stages() const;
+  int64_t devices_per_stage() const;
+  int64_t ranks() const;  // of all stages
+  // The stage that a file of one stage states, 0 where it states none: its first rank is own_stage
+  // * devices_per_stage.
+  int64_t own_stage() const;
+  // The number of layouts of all stages.
+  size_t layouts() const;
+  // Returns the lowest stage that has a layout for `name`, if one has. It costs the same for one
+  // stage and for a million.
+  std::optional<int64_t> LowestStage(std::string_view name) const;
+  // Returns whether a stage has a layout for `name`.
+  bool Contains(std::string_view name) const { return LowestStage(name).has_value(); }
+  // The files of a folder that were skipped, and why.
+  const std::vector<std::string>& notes() const;
+
+ private:
+  friend class StrategyTables;
+
+  explicit Strategy(std::shared_ptr<const StrategyTables> tables) : tables_(std::move(tables)) {}
+
+  std::shared_ptr<const StrategyTables> tables_;  // never null
 };
 
 // Errors: kNotFound, kCorrupt, kMismatch, kIo.
@@ -61,15 +181,16 @@ Result<Strategy> ReadStrategy(const std::string& path);
 
 // Writes `strategy` to the file `output`: in JSON where its name ends in .json, else in protobuf.
 // The file has the layouts alone, without operators and shapes. `output` appears whole or not at
-// all. Errors: kInvalidArgument for a strategy without parameters; those of ReadStrategy for what
-// no file can say; kAlreadyExists when `output` exists and not `force`; kIo.
+// all. Errors: kMismatch for what no file can say; kAlreadyExists when `output` exists and not
+// `force`; kIo.
 Status WriteStrategy(const Strategy& strategy, const std::string& output, bool force);
 
-// Returns the box of a full tensor of shape `full_shape` that a rank holds under `layout`: `rank`
-// counts from 0 within the stage. Its elements are what the rank's checkpoint has, and what
-// ShardedCheckpoint::Read reads for it. Errors: kInvalidArgument when there is no such rank; those
-// of ReadStrategy; kMismatch when the shape cannot be cut so.
-Result<Box> ShardBox(const StrategyParameter& layout, const Shape& full_shape, int64_t rank);
+// Returns the box of a full tensor of shape `full_shape` that a rank holds under the layout of
+// `parameter`, whose name is for messages: `rank` counts from 0 within the stage. Its elements are
+// what the rank's checkpoint has, and what ShardedCheckpoint::Read reads for it. Errors:
+// kInvalidArgument when there is no such rank; those of Strategy::Make; kMismatch when the shape
+// cannot be cut so.
+Result<Box> ShardBox(const NamedLayout& parameter, const Shape& full_shape, int64_t rank);
 
 struct StrategyMergeReport {
   int64_t stages = 0;

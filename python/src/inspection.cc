@@ -103,10 +103,10 @@ nb::object InspectStrategy(const nb::bytes& path, const nb::object& takes, const
     const WithoutGil released;
     strategy = Take(ReadStrategy(name));
   }
-  ShownStrategy shown{*strategy, StrategyInWords(*strategy)};
-  std::erase_if(shown.strategy.parameters, [&takes](const StrategyParameter& parameter) {
-    return !nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(parameter.name))));
-  });
+  const auto shown =
+      ShownOf(*strategy, StrategyInWords(*strategy), [&takes](std::string_view parameter) {
+        return nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(parameter))));
+      });
   return PartOf(shown, words);
 }
 
@@ -119,20 +119,21 @@ nb::list LayoutsOf(const nb::bytes& path) {
     strategy = Take(ReadStrategy(file));
   }
   nb::list layouts;
-  for (const StrategyParameter& parameter : strategy->parameters) {
-    const std::string name = strategy->is_pipeline
-                                 ? std::to_string(parameter.stage) + '-' + parameter.name
-                                 : parameter.name;
-    nb::dict messages;
-    messages["dev_matrix"] = std::vector<std::vector<int64_t>>{parameter.device_matrix};
-    messages["tensor_map"] = parameter.tensor_map;
-    messages["param_split_shape"] = parameter.param_split_shape;
-    messages["indices_offset"] = parameter.indices_offset;
-    nb::dict numbers;
-    numbers["field"] = parameter.field;
-    numbers["opt_weight_shard_step"] = parameter.opt_weight_shard_step;
-    numbers["opt_weight_shard_size"] = parameter.opt_weight_shard_size;
-    layouts.append(nb::make_tuple(Text(name), messages, numbers));
+  for (const StrategyStage& stage : strategy->stages()) {
+    const std::string prefix =
+        strategy->is_pipeline() ? std::to_string(stage.number()) + '-' : std::string();
+    for (const auto [name, layout] : stage) {
+      nb::dict messages;
+      messages["dev_matrix"] = std::vector<std::vector<int64_t>>{layout.device_matrix};
+      messages["tensor_map"] = layout.tensor_map;
+      messages["param_split_shape"] = layout.param_split_shape;
+      messages["indices_offset"] = layout.indices_offset;
+      nb::dict numbers;
+      numbers["field"] = layout.field;
+      numbers["opt_weight_shard_step"] = layout.opt_weight_shard_step;
+      numbers["opt_weight_shard_size"] = layout.opt_weight_shard_size;
+      layouts.append(nb::make_tuple(Text(prefix + std::string(name)), messages, numbers));
+    }
   }
   return layouts;
 }
@@ -141,12 +142,12 @@ nb::list LayoutsOf(const nb::bytes& path) {
 nb::tuple BoxOfShard(const std::vector<int64_t>& device_matrix,
                      const std::vector<std::vector<int64_t>>& tensor_map, int64_t shard_step,
                      int64_t shard_size, const std::vector<int64_t>& full_shape, int64_t rank) {
-  StrategyParameter layout;
-  layout.device_matrix = device_matrix;
-  layout.tensor_map = tensor_map;
-  layout.opt_weight_shard_step = shard_step;
-  layout.opt_weight_shard_size = shard_size;
-  const Box box = Take(ShardBox(layout, full_shape, rank));
+  const NamedLayout parameter = {"",
+                                 {.device_matrix = device_matrix,
+                                  .tensor_map = tensor_map,
+                                  .opt_weight_shard_step = shard_step,
+                                  .opt_weight_shard_size = shard_size}};
+  const Box box = Take(ShardBox(parameter, full_shape, rank));
   return nb::make_tuple(nb::tuple(nb::cast(box.begin)), nb::tuple(nb::cast(box.extent)));
 }
 

@@ -363,9 +363,10 @@ Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
                                                   const Strategy& strategy,
                                                   const std::string& suffix,
                                                   std::shared_ptr<const EncryptionKey> key) {
-  const std::shared_ptr<const Strategy> borrowed(std::shared_ptr<void>(), &strategy);
-  return State::Open(
-      {.path = folder, .suffix = suffix, .layouts = borrowed, .key = std::move(key)});
+  return State::Open({.path = folder,
+                      .suffix = suffix,
+                      .layouts = std::make_shared<const Strategy>(strategy),
+                      .key = std::move(key)});
 }
 
 Result<ShardedCheckpoint> ShardedCheckpoint::Open(const SourceSpec& source, SourceIo io) {
@@ -560,5 +561,4 @@ Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& su
 }
 
 }  // namespace v0_1
-
 }  // namespace reshard

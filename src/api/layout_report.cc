@@ -22,11 +22,11 @@
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
 #include "src/io/storage.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/strategy_tables.h"
 #include "src/os/path_location.h"
 #include "src/os/used_files.h"
 #include "src/os/write_file.h"
@@ -40,8 +40,7 @@ namespace {
 using Parameter = std::pair<const std::string, PlanFindings::Parameter>;
 
 // The grid of a layout, or of whole tensors where there is none.
-Result<ShardGrid> MakeGrid(const CheckedStrategy* strategy, int64_t stage,
-                           const Parameter& parameter) {
+Result<ShardGrid> MakeGrid(const Strategy* strategy, int64_t stage, const Parameter& parameter) {
   const PlanFindings::Parameter& what = parameter.second;
   const std::string& name = what.source_name;
   const ParameterLayout* layout =
@@ -150,7 +149,7 @@ Result<DeviceGrid> TargetGrid(const OpenedSource& source, const ConversionTarget
 }
 
 // The cuts in the lowest stage that has the parameter.
-Result<std::vector<int64_t>> CutsOf(const CheckedStrategy* strategy, const Parameter& parameter) {
+Result<std::vector<int64_t>> CutsOf(const Strategy* strategy, const Parameter& parameter) {
   const PlanFindings::Parameter& what = parameter.second;
   const auto stage = strategy == nullptr ? std::nullopt : strategy->LowestStage(what.source_name);
   if (!stage) return std::vector<int64_t>(what.full_shape.size(), 1);
@@ -398,5 +397,4 @@ Status WriteReport(const std::string& path, std::string_view page, bool force) {
 }
 
 }  // namespace v0_1
-
 }  // namespace reshard

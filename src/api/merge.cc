@@ -163,7 +163,7 @@ Result<std::unique_ptr<MergeTarget>> MakeTarget(const MergeOptions& options, Ope
                          options.selection.unmatched == UnmatchedPolicy::kCopy};
   if (options.kind == MergeKind::kSegments) return MergeSegments(files);
   if (options.source.strategy.empty()) return MergeSlices(files, nullptr);
-  RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy strategy, LoadStrategy(options.source.strategy));
+  RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, LoadStrategy(options.source.strategy));
   return MergeSlices(files, &strategy);
 }
 
@@ -268,5 +268,4 @@ Result<MergeReport> Merge(const MergeOptions& options) {
 }
 
 }  // namespace v0_1
-
 }  // namespace reshard

@@ -17,11 +17,11 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/shared_work.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/layout_inference.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/mindspore/rank_folder.h"
+#include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/os/write_file.h"
 #include "src/source/listed_placement.h"
@@ -118,8 +118,8 @@ Finding FollowParameter(const Finding& parameter, const ShardEvidence& evidence)
 // these explain them. Adds what was left out or is open to `warnings`.
 // Errors: kMismatch, listing parameters, where several layouts give different results, or none
 // fits.
-Result<std::vector<NamedLayout>> InferLayouts(const std::vector<StageParameter>& parameters,
-                                              std::vector<Warning>& warnings) {
+Result<LayoutTable> InferLayouts(const std::vector<StageParameter>& parameters,
+                                 std::vector<Warning>& warnings) {
   std::unordered_map<std::string_view, size_t> places;
   for (size_t i = 0; i < parameters.size(); ++i) places.emplace(parameters[i].name, i);
   std::vector<Finding> findings(parameters.size());
@@ -141,14 +141,14 @@ Result<std::vector<NamedLayout>> InferLayouts(const std::vector<StageParameter>&
                       : Choose(evidence);
   }
 
-  std::vector<NamedLayout> layouts;
+  LayoutTable layouts;
   FirstFew problems;
   std::vector<std::string> open;
   std::vector<std::string> left_out;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].name;
     if (findings[i].chosen) {
-      layouts.push_back({name, findings[i].chosen->layout});
+      layouts.push_back(LayoutEntry{name, findings[i].chosen->layout});
       if (findings[i].open) open.push_back(Quote(name));
     } else if (findings[i].left_out) {
       left_out.push_back(Quote(name));
@@ -331,7 +331,9 @@ Status CheckGrid(const StageParameter& parameter, const ParameterLayout& layout)
 
 }  // namespace
 
-Result<InferStrategyReport> v0_1::InferStrategy(const InferStrategyOptions& options) {
+inline namespace v0_1 {
+
+Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<InferStrategyReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     FileUse use;
@@ -348,7 +350,7 @@ Result<InferStrategyReport> v0_1::InferStrategy(const InferStrategyOptions& opti
     }
     const CountedWork work(options.run, {.total_bytes = bytes});
     OpenedSource& reference = *inference.reference.source;
-    std::vector<StageLayouts> stages;
+    std::vector<LayoutTable> stages;
     for (int64_t stage = 0; stage < count; ++stage) {
       const RankRange ranks = {stage * devices, (stage + 1) * devices};
       RESHARD_ASSIGN_OR_RETURN(std::vector<StageParameter> parameters,
@@ -356,33 +358,34 @@ Result<InferStrategyReport> v0_1::InferStrategy(const InferStrategyOptions& opti
       RESHARD_RETURN_IF_ERROR(CheckParts(parameters, devices));
       RESHARD_RETURN_IF_ERROR(
           CollectEvidence(*inference.source, ranks, reference.tensors(), parameters, work.work()));
-      StageLayouts layouts{stage, {}};
-      RESHARD_ASSIGN_OR_RETURN(layouts.layouts, InferLayouts(parameters, report.warnings));
+      RESHARD_ASSIGN_OR_RETURN(LayoutTable layouts, InferLayouts(parameters, report.warnings));
       std::map<std::string_view, const StageParameter*> by_name;
       for (const StageParameter& parameter : parameters) by_name[parameter.name] = &parameter;
-      for (const auto& [name, layout] : layouts.layouts) {
+      for (const auto [name, layout] : layouts) {
         RESHARD_RETURN_IF_ERROR(CheckGrid(*by_name[name], layout));
       }
-      if (layouts.layouts.empty()) {
+      if (layouts.empty()) {
         return MismatchError(fmt::format("{}: found no parameter of stage {} of {} in it",
                                          Escape(options.reference), stage, Escape(options.source)));
       }
-      report.layouts += layouts.layouts.size();
       stages.push_back(std::move(layouts));
     }
     RESHARD_RETURN_IF_ERROR(inference.files.VerifyUnchanged());
     RESHARD_RETURN_IF_ERROR(reference.files().VerifyUnchanged());
     // Names like 0-w would make one stage alone read as a pipeline's.
-    const bool merged = count > 1 || IsMerged(stages[0].layouts);
-    RESHARD_ASSIGN_OR_RETURN(
-        const std::string encoded,
-        EncodeStrategy(stages, merged, StrategyEncodingOfName(options.output)));
+    const bool merged = count > 1 || IsMerged(stages[0]);
+    RESHARD_ASSIGN_OR_RETURN(const Strategy strategy,
+                             StrategyTables::FromLayouts(std::move(stages), merged, 0));
+    RESHARD_ASSIGN_OR_RETURN(const std::string encoded,
+                             EncodeStrategy(strategy, StrategyEncodingOfName(options.output)));
     RESHARD_RETURN_IF_ERROR(WriteFile(options.output, encoded, options.force));
     report.stages = count;
     report.devices_per_stage = devices;
+    report.layouts = strategy.layouts();
     report.bytes = encoded.size();
     return report;
   });
 }
 
+}  // namespace v0_1
 }  // namespace reshard

@@ -98,7 +98,7 @@ Completed Complete(const AgainstOptions& given) {
 
 // Fails if a strategy that was taken by its path is not what it was.
 Status CheckTaken(const Completed& all, const OpenedSource& source) {
-  const auto is_other = [](const std::string& digest, const CheckedStrategy* found) {
+  const auto is_other = [](const std::string& digest, const Strategy* found) {
     return !digest.empty() && (found == nullptr || StrategyDigest(*found) != digest);
   };
   if (is_other(all.source_strategy, source.rule().source())) {
@@ -368,5 +368,4 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
 }
 
 }  // namespace v0_1
-
 }  // namespace reshard

@@ -186,8 +186,8 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
     digest.Update(fmt::format("cast {}{}\n", Delimited(rule.pattern),
                               rule.dtype ? DTypeName(*rule.dtype) : "keep"));
   }
-  const CheckedStrategy* source_strategy = source.rule().source();
-  const CheckedStrategy* target_strategy = source.rule().target();
+  const Strategy* source_strategy = source.rule().source();
+  const Strategy* target_strategy = source.rule().target();
   if (source_strategy != nullptr) {
     digest.Update(fmt::format("source {}\n", StrategyDigest(*source_strategy)));
   }
@@ -257,7 +257,7 @@ std::vector<SourceStamp> StampsOf(const OpenedSource& source) {
 
 }  // namespace
 
-std::string StrategyDigest(const CheckedStrategy& strategy) {
+std::string StrategyDigest(const Strategy& strategy) {
   Xxh3 digest;
   digest.Update(
       fmt::format("pipeline={} own_stage={}\n", strategy.is_pipeline(), strategy.own_stage()));
@@ -265,7 +265,7 @@ std::string StrategyDigest(const CheckedStrategy& strategy) {
   std::string line;
   for (const StrategyStage& stage : strategy.stages()) {
     digest.Update("stage\n");
-    for (const auto [name, layout] : stage.layouts()) {
+    for (const auto [name, layout] : stage) {
       std::string& words = known[&layout];
       if (words.empty()) {
         words = fmt::format("{} {} {} {}\n", layout.device_matrix, layout.tensor_map,
@@ -313,8 +313,8 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
     spec.files.back().encryption = target.encryption;
     spec.files.back().key_check = spec.key_check;
   }
-  const CheckedStrategy* source_strategy = source.rule().source();
-  const CheckedStrategy* target_strategy = source.rule().target();
+  const Strategy* source_strategy = source.rule().source();
+  const Strategy* target_strategy = source.rule().target();
   if (source_strategy != nullptr) spec.source_strategy = StrategyDigest(*source_strategy);
   if (target_strategy != nullptr) spec.target_strategy = StrategyDigest(*target_strategy);
   const std::set<int64_t> read = RanksRead(work);

@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
 #include "src/convert/work_list.h"
 #include "src/job/job_spec.h"
-#include "src/mindspore/checked_strategy.h"
 
 namespace reshard {
 
 // Returns the XXH3-128 digest of a strategy's layouts, whatever files they came from.
-std::string StrategyDigest(const CheckedStrategy& strategy);
+std::string StrategyDigest(const Strategy& strategy);
 
 // The source ranks whose files are read.
 std::set<int64_t> RanksRead(const WorkList& work);

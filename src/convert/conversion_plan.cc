@@ -302,7 +302,7 @@ std::optional<FolderFamily> FamilyOf(const std::optional<TargetFormat>& format) 
 // Where MindSpore's unified_safetensors has a parameter.
 UnifiedPlace PlaceOf(const OpenedSource& source, std::string_view name) {
   if (name.starts_with("accu_grads")) return UnifiedPlace::kNowhere;
-  const CheckedStrategy* const strategy = source.rule().source();
+  const Strategy* const strategy = source.rule().source();
   if (strategy != nullptr) {
     return strategy->Contains(name) ? UnifiedPlace::kPart : UnifiedPlace::kHyperParam;
   }

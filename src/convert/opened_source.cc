@@ -16,7 +16,6 @@
 #include "src/io/decrypted_file.h"
 #include "src/io/storage.h"
 #include "src/mindspore/group_info.h"
-#include "src/mindspore/made_strategy.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/rank_source.h"
 #include "src/mindspore/strategy_loader.h"
@@ -32,17 +31,17 @@ constexpr size_t kLeastIndexes = 16;
 // Returns the strategy that `spec`, a SourceSpec or a TargetSpec, names, if it does; `side` is the
 // name that messages have for it.
 template <typename Spec>
-Result<std::optional<CheckedStrategy>> StrategyOf(const Spec& spec, std::string_view side,
-                                                  const MemoryCheck& memory,
-                                                  std::vector<std::string>& notes) {
-  std::optional<CheckedStrategy> strategy;
+Result<std::optional<Strategy>> StrategyOf(const Spec& spec, std::string_view side,
+                                           const MemoryCheck& memory,
+                                           std::vector<std::string>& notes) {
+  std::optional<Strategy> strategy;
   if (spec.layouts != nullptr) {
     if (!spec.strategy.empty()) {
       return InvalidArgumentError(fmt::format(
           "the {} has two strategies, the file {} and one of memory ({}); give one of them", side,
-          Escape(spec.strategy), Escape(NameOf(*spec.layouts))));
+          Escape(spec.strategy), Escape(spec.layouts->path())));
     }
-    RESHARD_ASSIGN_OR_RETURN(strategy, StrategyOf(*spec.layouts));
+    strategy = *spec.layouts;
   } else if (!spec.strategy.empty()) {
     RESHARD_ASSIGN_OR_RETURN(strategy, LoadStrategy(spec.strategy, memory));
     notes.insert(notes.end(), strategy->notes().begin(), strategy->notes().end());

@@ -20,10 +20,10 @@
 #include "format/container/container.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "src/base/memory_check.h"
 #include "src/base/quote.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/grid_placement.h"
@@ -160,8 +160,8 @@ class OpenedSource {
   // From names in the source.
   std::map<std::string, std::string> new_names_;
   TableCache tables_;
-  std::optional<CheckedStrategy> source_strategy_;
-  std::optional<CheckedStrategy> target_strategy_;
+  std::optional<Strategy> source_strategy_;
+  std::optional<Strategy> target_strategy_;
   std::optional<ConversionRule> rule_;
   FoundSource found_;  // refers to rule_
   const GridPlacement* grid_ = nullptr;

@@ -52,7 +52,7 @@ std::string Words(const ReplicaDifference& difference) {
 // there are more.
 std::optional<int64_t> StageAlone(const ConversionRule& rule) {
   if (rule.stage_alone()) return rule.stage_alone();
-  const CheckedStrategy* strategy = rule.source();
+  const Strategy* strategy = rule.source();
   if (strategy == nullptr || strategy->is_pipeline() || strategy->own_stage() == 0) return {};
   return strategy->own_stage();
 }

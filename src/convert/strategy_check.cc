@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kListedDifferences = 5;
 constexpr size_t kListedNames = 3;
 
-std::string NotThisStrategy(const CheckedStrategy& strategy) {
+std::string NotThisStrategy(const Strategy& strategy) {
   return fmt::format("most likely {} is not the strategy that this checkpoint was saved with",
                      Escape(strategy.path()));
 }
@@ -39,7 +39,7 @@ std::optional<std::string> DifferentPart(const OpenedSource& source, const Param
   const int64_t stage = (a - first) / devices;
   const bool same_stage = (b - first) / devices == stage;
   std::set<const ParameterLayout*> seen;  // models repeat them in every layer
-  for (const LayoutEntry named : rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+  for (const LayoutEntry named : rule.source()->stages()[static_cast<size_t>(stage)]) {
     if (!choice.Takes(named.name)) continue;
     if (!same_stage) return std::string(named.name);
     if (!seen.insert(&named.layout).second) continue;
@@ -77,9 +77,9 @@ Status CheckOneFileEach(const OpenedSource& source, const ParameterChoice& choic
   return {};
 }
 
-Result<ShardSample> Sample(OpenedSource& source, const Source& shards,
-                           const CheckedStrategy* strategy, const ParameterChoice& choice,
-                           std::span<const int64_t> stages, const StrategyCheckOptions& options) {
+Result<ShardSample> Sample(OpenedSource& source, const Source& shards, const Strategy* strategy,
+                           const ParameterChoice& choice, std::span<const int64_t> stages,
+                           const StrategyCheckOptions& options) {
   SampleLimits limits = SampleLimitsFor(source.path(source.chosen().front()));
   limits.reads -= std::min(limits.reads, options.spent.reads);
   limits.files -= std::min(limits.files, options.spent.files);
@@ -90,15 +90,15 @@ Result<ShardSample> Sample(OpenedSource& source, const Source& shards,
 }
 
 // Checks the files of `source`, which `placement` has placed by `strategy`, as CheckStagesOfFiles.
-Status CheckStrays(const Source& source, const GridPlacement& placement,
-                   const CheckedStrategy& strategy, const ParameterChoice& choice) {
+Status CheckStrays(const Source& source, const GridPlacement& placement, const Strategy& strategy,
+                   const ParameterChoice& choice) {
   for (const auto& [stage, strays] : placement.FoundStrays()) {
     const StrategyStage& own = strategy.stages()[static_cast<size_t>(stage)];
     for (size_t other = 0; other < strategy.stages().size(); ++other) {
       size_t expected = 0;  // there and not here
       size_t found = 0;
       std::vector<std::string> names;
-      for (const LayoutEntry named : strategy.stages()[other].layouts()) {
+      for (const LayoutEntry named : strategy.stages()[other]) {
         if (!choice.Takes(named.name) || own.Find(named.name) != nullptr) continue;
         ++expected;
         if (!strays.names.contains(named.name)) continue;
@@ -120,7 +120,7 @@ Status CheckStrays(const Source& source, const GridPlacement& placement,
 // two may be swapped.
 bool TargetStrategyFits(OpenedSource& source, const ParameterChoice& choice,
                         const StrategyCheckOptions& options) {
-  const CheckedStrategy* target = source.rule().target();
+  const Strategy* target = source.rule().target();
   if (target == nullptr || target->ranks() != source.rule().source()->ranks() ||
       source.rule().stage_alone()) {
     return false;
@@ -251,7 +251,7 @@ Status CheckUnmatched(const ConversionRule& rule, const ShardSample& sample,
   std::vector<std::string> names;
   for (const std::string& name : sample.unmatched_differ) names.push_back(Quote(name));
   const bool of_source = !rule.source()->Contains(*sample.unmatched_differ.begin());
-  const CheckedStrategy& strategy = of_source ? *rule.source() : *rule.target();
+  const Strategy& strategy = of_source ? *rule.source() : *rule.target();
   return MismatchError(fmt::format(
       "{}: has no layout for {} matrices of the files, and of a sample of these {} differ between "
       "ranks, as shards do: {}; each would be {}. Give a strategy with the names of the files; {}",

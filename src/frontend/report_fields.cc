@@ -492,14 +492,13 @@ class Fields {
         .End();
   }
 
-  void Put(const ShownStrategy& shown) {
-    const Strategy& strategy = shown.strategy;
+  void Put(const ShownStrategy& strategy) {
     Begin("Strategy")
         .Add("path", strategy.path)
         .Add("is_pipeline", strategy.is_pipeline)
         .Add("stages", strategy.stages)
         .Add("devices_per_stage", strategy.devices_per_stage)
-        .Add("meaning", shown.meaning)
+        .Add("meaning", strategy.meaning)
         .Add("parameters", strategy.parameters)
         .Add("notes", Messages{strategy.notes})
         .End();
@@ -509,13 +508,13 @@ class Fields {
     Begin("SourceFile").Add("rank", file.rank).Add("path", file.path).Add("size", file.size).End();
   }
 
-  void Put(const StrategyParameter& parameter) {
+  void Put(const ShownLayout& parameter) {
     Begin("Layout")
         .Add("stage", parameter.stage)
         .Add("name", parameter.name)
-        .Add("device_matrix", parameter.device_matrix);
+        .Add("device_matrix", parameter.layout.device_matrix);
     // As MindSpore's JSON strategies have it: flat, or a list for each dimension.
-    const auto& map = parameter.tensor_map;
+    const auto& map = parameter.layout.tensor_map;
     to_.Name("tensor_map");
     if (types_ != nullptr) {
       types_->Type("Any");
@@ -524,9 +523,9 @@ class Fields {
     } else {
       Put(map);
     }
-    Add("opt_weight_shard_step", parameter.opt_weight_shard_step)
-        .Add("opt_weight_shard_size", parameter.opt_weight_shard_size)
-        .Add("tensor_shape", parameter.tensor_shape)
+    Add("opt_weight_shard_step", parameter.layout.opt_weight_shard_step)
+        .Add("opt_weight_shard_size", parameter.layout.opt_weight_shard_size)
+        .Add("tensor_shape", parameter.layout.tensor_shape)
         .End();
   }
 
@@ -865,6 +864,23 @@ void DescribeTypes(TypeSink& to) {
   fields.Put(WrittenPage(), call);
   fields.Put(Inspection());
   fields.PutOtherTypes();
+}
+
+ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
+                      const std::function<bool(std::string_view name)>& takes) {
+  ShownStrategy shown = {.path = strategy.path(),
+                         .is_pipeline = strategy.is_pipeline(),
+                         .stages = strategy.stages().size(),
+                         .devices_per_stage = strategy.devices_per_stage(),
+                         .meaning = std::move(meaning),
+                         .parameters = {},
+                         .notes = strategy.notes()};
+  for (const StrategyStage& stage : strategy.stages()) {
+    for (const auto [name, layout] : stage) {
+      if (takes(name)) shown.parameters.push_back({stage.number(), std::string(name), layout});
+    }
+  }
+  return shown;
 }
 
 std::string_view RelationName(ParameterRelation relation) {

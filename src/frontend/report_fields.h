@@ -6,6 +6,7 @@
 #define RESHARD_SRC_FRONTEND_REPORT_FIELDS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -99,10 +100,24 @@ struct InspectedFile {
 };
 
 // A strategy as `inspect` shows it.
-struct ShownStrategy {
-  Strategy strategy = {};    // with the parameters that are shown
-  std::string meaning = {};  // in words, of all of it
+struct ShownLayout {
+  int64_t stage = 0;
+  std::string name = {};
+  ParameterLayout layout = {};
 };
+struct ShownStrategy {
+  std::string path = {};
+  bool is_pipeline = false;
+  uint64_t stages = 0;
+  int64_t devices_per_stage = 0;
+  std::string meaning = {};                  // in words, of all of it
+  std::vector<ShownLayout> parameters = {};  // those that are shown
+  std::vector<std::string> notes = {};
+};
+
+// Returns what is shown of `strategy`: the parameters that `takes` takes.
+ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
+                      const std::function<bool(std::string_view name)>& takes);
 
 // A full tensor and its shards, whose boxes count elements.
 struct CutTensor {

@@ -17,10 +17,10 @@ using Names = std::unordered_set<std::string_view>;
 
 Names NamesOfStrategies(const ConversionRule& rule) {
   Names names;
-  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
+  for (const Strategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr) continue;
     for (const StrategyStage& stage : strategy->stages()) {
-      for (const LayoutEntry layout : stage.layouts()) names.insert(layout.name);
+      for (const LayoutEntry layout : stage) names.insert(layout.name);
     }
   }
   return names;

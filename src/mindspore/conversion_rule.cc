@@ -13,19 +13,19 @@ namespace {
 
 // True when the target strategy has every parameter of the source strategy and some more, the
 // optimizer's and the accumulated gradients left aside.
-bool IsProperSubset(const CheckedStrategy& source, const CheckedStrategy& target) {
+bool IsProperSubset(const Strategy& source, const Strategy& target) {
   const auto left_aside = [](std::string_view name) {
     constexpr std::array<std::string_view, 3> kPrefixes = {"accu_grads", "adam_v", "adam_m"};
     return std::any_of(kPrefixes.begin(), kPrefixes.end(),
                        [name](std::string_view prefix) { return name.starts_with(prefix); });
   };
   size_t source_count = 0;
-  for (const LayoutEntry layout : source.stages()[0].layouts()) {
+  for (const LayoutEntry layout : source.stages()[0]) {
     if (left_aside(layout.name)) continue;
     if (!target.Contains(layout.name)) return false;
     ++source_count;
   }
-  const auto& target_layouts = target.stages()[0].layouts();
+  const auto& target_layouts = target.stages()[0];
   const auto target_count =
       std::count_if(target_layouts.begin(), target_layouts.end(),
                     [&](const LayoutEntry& layout) { return !left_aside(layout.name); });
@@ -34,8 +34,8 @@ bool IsProperSubset(const CheckedStrategy& source, const CheckedStrategy& target
 
 }  // namespace
 
-ConversionRule::ConversionRule(const CheckedStrategy* source, const CheckedStrategy* target,
-                               HolderGroups groups, bool may_be_alone)
+ConversionRule::ConversionRule(const Strategy* source, const Strategy* target, HolderGroups groups,
+                               bool may_be_alone)
     : source_(source), target_(target), groups_(std::move(groups)) {
   if (may_be_alone && source != nullptr && target != nullptr && source->stages().size() == 1 &&
       target->stages().size() == 1 && IsProperSubset(*source, *target)) {
@@ -62,7 +62,7 @@ std::vector<int64_t> ConversionRule::NeededSourceStages(int64_t stage) const {
   if (source_ == nullptr) return {0};
   std::vector<int64_t> needed;
   for (size_t s = 0; s < source_->stages().size(); ++s) {
-    const auto& layouts = source_->stages()[s].layouts();
+    const auto& layouts = source_->stages()[s];
     if (std::any_of(layouts.begin(), layouts.end(),
                     [&](const LayoutEntry& layout) { return InSource(layout.name, stage); })) {
       needed.push_back(static_cast<int64_t>(s));

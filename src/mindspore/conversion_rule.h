@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/mindspore/checked_strategy.h"
+#include "reshard/strategy.h"
 #include "src/mindspore/holder_groups.h"
 
 namespace reshard {
@@ -28,11 +28,11 @@ class ConversionRule {
   // Null stands for no strategy on that side. `groups` says which source ranks hold the same.
   // `may_be_alone`: whether one stage of a pipeline may be converted by itself, as MindSpore does
   // with .ckpt files only.
-  ConversionRule(const CheckedStrategy* source, const CheckedStrategy* target,
-                 HolderGroups groups = {}, bool may_be_alone = true);
+  ConversionRule(const Strategy* source, const Strategy* target, HolderGroups groups = {},
+                 bool may_be_alone = true);
 
-  const CheckedStrategy* source() const { return source_; }
-  const CheckedStrategy* target() const { return target_; }
+  const Strategy* source() const { return source_; }
+  const Strategy* target() const { return target_; }
   const HolderGroups& groups() const { return groups_; }
 
   // Ranks that are written: 0 .. target_ranks() - 1.
@@ -72,8 +72,8 @@ class ConversionRule {
   bool InSource(std::string_view name, int64_t target_stage) const;
   bool InTarget(std::string_view name, int64_t target_stage) const;
 
-  const CheckedStrategy* source_ = nullptr;
-  const CheckedStrategy* target_ = nullptr;
+  const Strategy* source_ = nullptr;
+  const Strategy* target_ = nullptr;
   HolderGroups groups_;
   std::optional<int64_t> stage_alone_;
 };

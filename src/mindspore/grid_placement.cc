@@ -161,7 +161,7 @@ Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part,
   AddLacking(tensor.stage, *tensor.grid, lacking);
   for (int64_t stage = 0; stage < rule_.source_stages(); ++stage) {
     std::set<const ParameterLayout*> seen;  // equal ones are held once
-    for (const LayoutEntry layout : strategy_.stages()[static_cast<size_t>(stage)].layouts()) {
+    for (const LayoutEntry layout : strategy_.stages()[static_cast<size_t>(stage)]) {
       if (seen.contains(&layout.layout) || !choice_.Takes(layout.name) ||
           !is_held(stage, layout.name)) {
         continue;

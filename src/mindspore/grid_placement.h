@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "reshard/tensor.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/plan/parameter_choice.h"
@@ -56,7 +56,7 @@ class GridPlacement final : public Placement {
   void AddLacking(int64_t stage, const ShardGrid& grid, std::set<int64_t>& lacking) const;
 
   const ConversionRule& rule_;
-  const CheckedStrategy& strategy_;
+  const Strategy& strategy_;
   const ParameterChoice choice_;
   mutable GridCache grids_;
   mutable std::mutex strays_mutex_;

@@ -12,10 +12,10 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/foreign_file.h"
 #include "src/mindspore/group_info.pb.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_wire.h"
 
 namespace reshard {

@@ -83,7 +83,7 @@ Status HolderGroups::CheckAgainst(const ConversionRule& rule) const {
                              "different pipeline stages");
     }
     std::set<const ParameterLayout*> seen;  // models repeat them in every layer
-    for (const LayoutEntry named : rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+    for (const LayoutEntry named : rule.source()->stages()[static_cast<size_t>(stage)]) {
       if (!seen.insert(&named.layout).second) continue;
       RESHARD_RETURN_IF_ERROR(CheckLayout(list, first + stage * devices, named, strategy));
     }

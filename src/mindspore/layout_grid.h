@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "reshard/status.h"
-#include "src/mindspore/parameter_layout.h"
+#include "reshard/strategy.h"
 #include "src/source/shard_grid.h"
 
 namespace reshard {

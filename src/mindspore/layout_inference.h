@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/mindspore/parameter_layout.h"
+#include "reshard/strategy.h"
 
 namespace reshard {
 

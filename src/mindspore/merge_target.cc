@@ -71,7 +71,7 @@ class MergeBuilder {
  public:
   explicit MergeBuilder(const MergeFiles& files) : files_(files) {}
 
-  Status AddSlices(const StoredArray& parameter, const CheckedStrategy* strategy);
+  Status AddSlices(const StoredArray& parameter, const Strategy* strategy);
   // Takes a parameter that is the same in all of these, once.
   Status AddEqual(const std::vector<Slice>& slices);
   // Whether the parameter is merged.
@@ -144,7 +144,7 @@ Status MergeBuilder::AddEqual(const std::vector<Slice>& slices) {
   return {};
 }
 
-Status MergeBuilder::AddSlices(const StoredArray& parameter, const CheckedStrategy* strategy) {
+Status MergeBuilder::AddSlices(const StoredArray& parameter, const Strategy* strategy) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Slice> slices, SlicesOf(parameter.name));
   const ParameterLayout* layout = nullptr;
   if (strategy != nullptr) {
@@ -269,7 +269,7 @@ Status MergeTarget::MakeArray(size_t number, PlanFindings& findings, TargetArray
 
 namespace {
 
-Status CheckNamesOf(const MergeFiles& files, const CheckedStrategy& strategy) {
+Status CheckNamesOf(const MergeFiles& files, const Strategy& strategy) {
   PlanFindings findings;
   for (const TableHandle& index : files.tables) {
     for (const StoredArray& array : index->arrays()) {
@@ -293,7 +293,7 @@ Status CheckNamesOf(const MergeFiles& files, const CheckedStrategy& strategy) {
 }  // namespace
 
 Result<std::unique_ptr<MergeTarget>> MergeSlices(const MergeFiles& files,
-                                                 const CheckedStrategy* strategy) {
+                                                 const Strategy* strategy) {
   if (strategy != nullptr) {
     const auto stages = strategy->stages().size();
     if (stages > 1) {

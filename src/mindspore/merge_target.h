@@ -19,9 +19,9 @@
 #include "format/container/container.h"
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "reshard/tensor.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/plan/parameter_choice.h"
 #include "src/plan/plan_findings.h"
 #include "src/plan/target.h"
@@ -102,8 +102,7 @@ class MergeTarget final : public Target {
 //   - else the boxes of the grid, equal ones being replicas.
 // Errors: kMismatch when files and strategy do not fit one another, by their names too, when a
 // parameter is not in every file, or when slices do not fit together.
-Result<std::unique_ptr<MergeTarget>> MergeSlices(const MergeFiles& files,
-                                                 const CheckedStrategy* strategy);
+Result<std::unique_ptr<MergeTarget>> MergeSlices(const MergeFiles& files, const Strategy* strategy);
 
 // The union of the files' parameters that are chosen, as first seen. Errors: kMismatch when two
 // files hold one parameter with another dtype, shape or size.

@@ -38,7 +38,7 @@ PlanFindings::Parameter NoteOf(const SourceTensor& tensor, DType target_dtype) {
           target_dtype};
 }
 
-void NoteStatedShape(const ParameterLayout* layout, const CheckedStrategy* strategy,
+void NoteStatedShape(const ParameterLayout* layout, const Strategy* strategy,
                      const SourceTensor& tensor, PlanFindings& findings) {
   if (layout == nullptr || !layout->tensor_shape || *layout->tensor_shape == tensor.full_shape) {
     return;
@@ -48,8 +48,7 @@ void NoteStatedShape(const ParameterLayout* layout, const CheckedStrategy* strat
                                            FirstNumbers(*layout->tensor_shape)));
 }
 
-const ParameterLayout* FindLayout(const CheckedStrategy* strategy, int64_t stage,
-                                  std::string_view name) {
+const ParameterLayout* FindLayout(const Strategy* strategy, int64_t stage, std::string_view name) {
   return strategy == nullptr ? nullptr : strategy->stages()[static_cast<size_t>(stage)].Find(name);
 }
 
@@ -449,7 +448,7 @@ Status MindSporeTarget::CheckCopied(const SourceTensor& tensor, PlanFindings& fi
       rule_.Unmatched(tensor.name)) {
     return {};
   }
-  const auto cuts_others = [&tensor](const CheckedStrategy* strategy, int64_t devices) {
+  const auto cuts_others = [&tensor](const Strategy* strategy, int64_t devices) {
     return strategy != nullptr && devices > 1 && !strategy->Contains(tensor.name);
   };
   const bool of_source = cuts_others(rule_.source(), rule_.source_devices());

@@ -74,8 +74,7 @@ Status RankLists::AddStage(int64_t number, int64_t target_stage) {
   if (rule_->source() == nullptr) return {};
   // A stage holds equal layouts once.
   std::set<std::pair<const ParameterLayout*, const ParameterLayout*>> seen;
-  for (const auto [name, layout] :
-       rule_->source()->stages()[static_cast<size_t>(number)].layouts()) {
+  for (const auto [name, layout] : rule_->source()->stages()[static_cast<size_t>(number)]) {
     if (rule_->FateOf(name, target_stage) != ConversionRule::Fate::kConvert ||
         rule_->LowestSourceStage(name) != number) {
       continue;

@@ -14,7 +14,6 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
-#include "src/mindspore/made_strategy.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/threads.h"
@@ -145,12 +144,11 @@ Result<RankFolder> FindRanks(const SourceSpec& spec) {
   }
   // Opening says what is wrong with what is neither file nor folder.
   if (spec.has_strategy()) {
-    return MismatchError(
-        fmt::format("{}: is one file, but with a source strategy ({}) the source has to be the "
-                    "folder that holds "
-                    "rank_N/*.ckpt",
-                    Escape(spec.path),
-                    Escape(spec.layouts == nullptr ? spec.strategy : NameOf(*spec.layouts))));
+    return MismatchError(fmt::format(
+        "{}: is one file, but with a source strategy ({}) the source has to be the "
+        "folder that holds "
+        "rank_N/*.ckpt",
+        Escape(spec.path), Escape(spec.layouts == nullptr ? spec.strategy : spec.layouts->path())));
   }
   const std::string name = std::filesystem::path(spec.path).filename().string();
   return RankFolder{{{0, spec.path, name, std::nullopt}}, {}};

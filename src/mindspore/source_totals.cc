@@ -195,7 +195,7 @@ class ParameterCounting {
   // Whether the file, one of `files`, has each parameter that counts in its stage.
   bool TellsAll(int64_t stage, const IndexedFile& index, size_t files) const {
     if (rule_.source() == nullptr) return files == 1;
-    const auto& layouts = rule_.source()->stages()[static_cast<size_t>(stage)].layouts();
+    const auto& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
     return std::all_of(layouts.begin(), layouts.end(), [&](const LayoutEntry& layout) {
       return index.Find(layout.name) != nullptr || rule_.LowestSourceStage(layout.name) != stage;
     });
@@ -203,7 +203,7 @@ class ParameterCounting {
 
   // Adds what was not counted yet. Where `alone`, no other file is asked for what layouts cut.
   Status AddFile(int64_t stage, const IndexedFile& index, bool alone) {
-    const CheckedStrategy* strategy = rule_.source();
+    const Strategy* strategy = rule_.source();
     const bool last = alone && rule_.source_stages() == 1;
     for (const StoredArray& parameter : index.arrays()) {
       if (!HasElements(parameter.kind) || !IsFloatingPoint(parameter.dtype)) continue;

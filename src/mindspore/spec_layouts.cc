@@ -71,9 +71,7 @@ class StageCutter {
         stage_(stage),
         shapes_(shapes),
         patterns_(PatternsOf(stage)),
-        used_(stage.entries.size()) {
-    layouts_.stage = stage.number;
-  }
+        used_(stage.entries.size()) {}
 
   // Returns whether an entry matches.
   bool Add(const FullTensor& tensor) {
@@ -86,9 +84,9 @@ class StageCutter {
                                entry->place, *misfit));
       return true;
     }
-    layouts_.layouts.push_back(
-        {tensor.name, LayoutOfCuts(spec_.devices, CutsOf(*entry, tensor.shape.size()),
-                                   entry->optimizer_shards)});
+    layouts_.push_back(LayoutEntry{
+        tensor.name,
+        LayoutOfCuts(spec_.devices, CutsOf(*entry, tensor.shape.size()), entry->optimizer_shards)});
     return true;
   }
 
@@ -100,7 +98,7 @@ class StageCutter {
                       "before it (these shapes have to be full ones: is this one rank's file?):{}",
                       Escape(spec_.path), misfits_.count(), Escape(checkpoint), misfits_.Lines()));
     }
-    if (layouts_.layouts.empty()) {
+    if (layouts_.empty()) {
       return MismatchError(
           fmt::format("{}: expected an entry of stage {} to match a parameter of {}, found none",
                       Escape(spec_.path), stage_.number, Escape(checkpoint)));
@@ -134,7 +132,7 @@ class StageCutter {
   const SpecStage& stage_;
   const ShapesByName& shapes_;  // of all parameters of the checkpoint
   const GlobList patterns_;
-  StageLayouts layouts_;
+  LayoutTable layouts_;
   std::vector<bool> used_;  // as entries
   FirstFew misfits_;
 };
@@ -428,7 +426,7 @@ Result<SpecLayouts> LayoutsOfTensors(const StrategySpec& spec, const std::string
 Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec) {
   SpecLayouts out;
   for (const SpecStage& stage : spec.stages) {
-    StageLayouts layouts{stage.number, {}};
+    LayoutTable layouts;
     for (const SpecEntry& entry : stage.entries) {
       const auto error = [&](std::string_view what) {
         return InvalidArgumentError(
@@ -445,8 +443,8 @@ Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec) {
             "cuts: expected the cuts of each dimension where no checkpoint is given, "
             "found none");
       }
-      layouts.layouts.push_back(
-          {entry.parameter, LayoutOfCuts(spec.devices, *entry.cuts, entry.optimizer_shards)});
+      layouts.push_back(LayoutEntry{
+          entry.parameter, LayoutOfCuts(spec.devices, *entry.cuts, entry.optimizer_shards)});
     }
     out.stages.push_back(std::move(layouts));
   }
@@ -462,7 +460,9 @@ Result<StrategySpec> ParseStrategySpec(const std::string& path, std::string_view
   return std::move(reader).Finish();
 }
 
-Result<MakeStrategyReport> v0_1::MakeStrategy(const MakeStrategyOptions& options) {
+inline namespace v0_1 {
+
+Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<MakeStrategyReport> {
     FileUse use;
     RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
@@ -472,13 +472,16 @@ Result<MakeStrategyReport> v0_1::MakeStrategy(const MakeStrategyOptions& options
                                  : ParseStrategySpec("the specification", options.spec_text));
     RESHARD_ASSIGN_OR_RETURN(SpecLayouts layouts, LayoutsOf(spec, options.checkpoint));
     RESHARD_ASSIGN_OR_RETURN(
-        const std::string bytes,
-        EncodeStrategy(layouts.stages, spec.is_pipeline, StrategyEncodingOfName(options.output)));
+        const Strategy strategy,
+        StrategyTables::FromLayouts(std::move(layouts.stages), spec.is_pipeline,
+                                    spec.stages.front().number));
+    RESHARD_ASSIGN_OR_RETURN(const std::string bytes,
+                             EncodeStrategy(strategy, StrategyEncodingOfName(options.output)));
     RESHARD_RETURN_IF_ERROR(WriteFile(options.output, bytes, options.force));
     MakeStrategyReport report;
-    report.stages = static_cast<int64_t>(layouts.stages.size());
+    report.stages = std::ssize(strategy.stages());
     report.devices_per_stage = spec.devices;
-    for (const StageLayouts& stage : layouts.stages) report.layouts += stage.layouts.size();
+    report.layouts = strategy.layouts();
     report.bytes = bytes.size();
     report.warnings = std::move(layouts.warnings);
     report.notes = std::move(layouts.notes);
@@ -486,4 +489,5 @@ Result<MakeStrategyReport> v0_1::MakeStrategy(const MakeStrategyOptions& options
   });
 }
 
+}  // namespace v0_1
 }  // namespace reshard

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "reshard/tensor.h"
-#include "src/mindspore/checked_strategy.h"
-#include "src/mindspore/parameter_layout.h"
+#include "src/mindspore/strategy_tables.h"
 
 namespace reshard {
 
@@ -45,7 +45,7 @@ struct FullTensor {
 };
 
 struct SpecLayouts {
-  std::vector<StageLayouts> stages;
+  std::vector<LayoutTable> stages;
   std::vector<Warning> warnings;   // entries that match nothing
   std::vector<std::string> notes;  // parameters without a layout
 };

@@ -9,40 +9,22 @@
 
 #include "reshard/file_use.h"
 #include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/strategy_loader.h"
+#include "src/mindspore/strategy_writer.h"
 #include "src/os/write_file.h"
+#include "src/source/shard_grid.h"
 
 namespace reshard {
 namespace {
 
-Strategy Summarize(const CheckedStrategy& strategy) {
-  Strategy summary;
-  summary.path = strategy.path();
-  summary.is_pipeline = strategy.is_pipeline();
-  summary.stages = static_cast<int64_t>(strategy.stages().size());
-  summary.devices_per_stage = strategy.devices_per_stage();
-  if (!strategy.is_pipeline()) summary.own_stage = strategy.own_stage();
-  summary.notes = strategy.notes();
-  int64_t number = 0;
-  for (const StrategyStage& stage : strategy.stages()) {
-    for (const auto [name, layout] : stage.layouts()) {
-      summary.parameters.push_back({number, std::string(name), layout.device_matrix,
-                                    layout.tensor_map, layout.opt_weight_shard_step,
-                                    layout.opt_weight_shard_size, layout.tensor_shape, layout.field,
-                                    layout.param_split_shape, layout.indices_offset});
-    }
-    ++number;
-  }
-  return summary;
-}
-
 struct StrategyPair {
-  std::optional<CheckedStrategy> source;
-  std::optional<CheckedStrategy> target;
+  std::optional<Strategy> source;
+  std::optional<Strategy> target;
 
   ConversionRule Rule() const { return {source ? &*source : nullptr, target ? &*target : nullptr}; }
 };
@@ -63,15 +45,41 @@ Result<StrategyPair> LoadStrategies(const std::string& source, const std::string
 
 }  // namespace
 
-Result<Strategy> v0_1::ReadStrategy(const std::string& path) {
-  return CatchOutOfMemory([&]() -> Result<Strategy> {
-    RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy strategy, LoadStrategy(path));
-    return Summarize(strategy);
+inline namespace v0_1 {
+
+Result<Strategy> ReadStrategy(const std::string& path) {
+  return CatchOutOfMemory([&] { return LoadStrategy(path); });
+}
+
+Status WriteStrategy(const Strategy& strategy, const std::string& output, bool force) {
+  return CatchOutOfMemory([&]() -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const std::string bytes,
+                             EncodeStrategy(strategy, StrategyEncodingOfName(output)));
+    return WriteFile(output, bytes, force);
   });
 }
 
-Result<StrategyMergeReport> v0_1::MergeStrategies(const std::string& folder,
-                                                  const std::string& output, bool force) {
+Result<Box> ShardBox(const NamedLayout& parameter, const Shape& full_shape, int64_t rank) {
+  return CatchOutOfMemory([&]() -> Result<Box> {
+    // The name may be one of a pipeline's, such as 0-w.
+    const std::vector<std::vector<NamedLayout>> stages = {{parameter}};
+    RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, Strategy::MakePipeline(stages));
+    const std::string where = fmt::format("parameter {}", Quote(parameter.name));
+    if (rank < 0 || rank >= strategy.ranks()) {
+      return InvalidArgumentError(
+          fmt::format("{}: expected a rank of the stage from 0 to {}, found {}", where,
+                      strategy.ranks() - 1, rank));
+    }
+    RESHARD_ASSIGN_OR_RETURN(
+        const ShardGrid grid,
+        MakeGrid(strategy.stages().front().front().layout, full_shape.size(), where));
+    RESHARD_ASSIGN_OR_RETURN(const Shape shard, grid.ShardShape(full_shape, where));
+    return grid.BoxOf(rank, shard);
+  });
+}
+
+Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std::string& output,
+                                            bool force) {
   return CatchOutOfMemory([&]() -> Result<StrategyMergeReport> {
     FileUse use;
     RESHARD_RETURN_IF_ERROR(use.AddOutput(output));
@@ -81,8 +89,8 @@ Result<StrategyMergeReport> v0_1::MergeStrategies(const std::string& folder,
   });
 }
 
-Result<std::vector<int64_t>> v0_1::SourceRanks(int64_t rank, const std::string& source_strategy,
-                                               const std::string& target_strategy) {
+Result<std::vector<int64_t>> SourceRanks(int64_t rank, const std::string& source_strategy,
+                                         const std::string& target_strategy) {
   return CatchOutOfMemory([&]() -> Result<std::vector<int64_t>> {
     RESHARD_ASSIGN_OR_RETURN(const StrategyPair strategies,
                              LoadStrategies(source_strategy, target_strategy));
@@ -90,7 +98,7 @@ Result<std::vector<int64_t>> v0_1::SourceRanks(int64_t rank, const std::string& 
   });
 }
 
-Status v0_1::ForEachSourceRanks(
+Status ForEachSourceRanks(
     const std::string& source_strategy, const std::string& target_strategy,
     const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit) {
   return CatchOutOfMemory([&]() -> Status {
@@ -108,4 +116,5 @@ Status v0_1::ForEachSourceRanks(
   });
 }
 
+}  // namespace v0_1
 }  // namespace reshard

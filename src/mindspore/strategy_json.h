@@ -13,7 +13,7 @@
 
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
-#include "src/mindspore/checked_strategy.h"
+#include "src/mindspore/strategy_tables.h"
 
 namespace reshard {
 

@@ -19,6 +19,7 @@
 #include "src/mindspore/foreign_file.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/mindspore/strategy_json.h"
+#include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_wire.h"
 
 namespace reshard {
@@ -141,8 +142,8 @@ Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& 
 Result<MergedStrategy> MergeStageFiles(const std::string& folder,
                                        const std::vector<StageFile>& files) {
   RESHARD_ASSIGN_OR_RETURN(std::vector<StrategyFile> parsed, ParseStageFiles(files));
-  RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy strategy,
-                           CheckedStrategy::FromStageFiles(folder, std::move(parsed)));
+  RESHARD_ASSIGN_OR_RETURN(const Strategy strategy,
+                           StrategyTables::FromStageFiles(folder, std::move(parsed)));
   std::vector<const StageFile*> stages;
   for (const StrategyStage& stage : strategy.stages()) {
     stages.push_back(&*std::find_if(files.begin(), files.end(), [&](const StageFile& file) {
@@ -154,21 +155,21 @@ Result<MergedStrategy> MergeStageFiles(const std::string& folder,
   return MergedStrategy{static_cast<int64_t>(stages.size()), std::move(bytes), strategy.notes()};
 }
 
-Result<CheckedStrategy> LoadStrategy(const std::string& path, const MemoryCheck& memory) {
+Result<Strategy> LoadStrategy(const std::string& path, const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOfStrategy(path));
   if (kind != PathKind::kDirectory) {
     RESHARD_ASSIGN_OR_RETURN(std::string bytes, ReadStrategyFile(path, memory));
     RESHARD_ASSIGN_OR_RETURN(StrategyFile file, ParseStrategy(path, bytes, memory));
     std::string().swap(bytes);  // to assign an empty one would keep the memory
-    return CheckedStrategy::FromFile(std::move(file));
+    return StrategyTables::FromFile(std::move(file));
   }
   RESHARD_ASSIGN_OR_RETURN(std::vector<StageFile> files, ReadStageFiles(path, memory));
   RESHARD_ASSIGN_OR_RETURN(std::vector<StrategyFile> parsed, ParseStageFiles(files, memory));
   files = {};
   if (parsed.size() == 1 && IsMerged(parsed.front().layouts)) {
-    return CheckedStrategy::FromFile(std::move(parsed.front()));
+    return StrategyTables::FromFile(std::move(parsed.front()));
   }
-  return CheckedStrategy::FromStageFiles(path, std::move(parsed));
+  return StrategyTables::FromStageFiles(path, std::move(parsed));
 }
 
 Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::string>& notes) {

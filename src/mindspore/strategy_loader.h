@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "src/base/memory_check.h"
-#include "src/mindspore/checked_strategy.h"
+#include "src/mindspore/strategy_tables.h"
 
 namespace reshard {
 
@@ -38,15 +39,15 @@ Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& 
 // does (SPEC.md, "Merged file"). Opens nothing. In protobuf the result is what MindSpore writes
 // when it finds the files in the order of their stages; in JSON what its json.dump writes: there a
 // node name of two stages stands once, with what the later one says. Errors: as ParseStageFiles and
-// Strategy::FromStageFiles.
+// StrategyTables::FromStageFiles.
 Result<MergedStrategy> MergeStageFiles(const std::string& folder,
                                        const std::vector<StageFile>& files);
 
 // Loads the strategy at `path`. The stage files of a folder make a pipeline's strategy, even if
 // there is one only; a merged file that lies alone in a folder is taken itself.
-// Errors: kNotFound; kCorrupt and kMismatch as ParseStrategy, Strategy::FromFile and
-// Strategy::FromStageFiles; kIo; those of `memory`.
-Result<CheckedStrategy> LoadStrategy(const std::string& path, const MemoryCheck& memory = {});
+// Errors: kNotFound; kCorrupt and kMismatch as ParseStrategy, StrategyTables::FromFile and
+// StrategyTables::FromStageFiles; kIo; those of `memory`.
+Result<Strategy> LoadStrategy(const std::string& path, const MemoryCheck& memory = {});
 
 // Returns the bytes of the strategy file `path`, not parsed, or of the stage files of the folder
 // `path` merged; adds what there is to say to `notes`.

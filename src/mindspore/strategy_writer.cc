@@ -22,6 +22,7 @@
 #include "src/io/storage.h"
 #include "src/mindspore/strategy_json.h"
 #include "src/mindspore/strategy_loader.h"
+#include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_wire.h"
 #include "src/os/write_file.h"
 #include "src/plan/parameter_choice.h"
@@ -108,16 +109,13 @@ Result<ParallelLayoutItem> LayoutItem(const std::string& name, const ParameterLa
   }
   layouts.set_opt_weight_shard_step(static_cast<int32_t>(layout.opt_weight_shard_step));
   layouts.set_opt_weight_shard_size(static_cast<int32_t>(layout.opt_weight_shard_size));
+  if (item.ByteSizeLong() > kMaxStrategyItemBytes) {
+    return MismatchError(fmt::format(
+        "parameter {}: expected a layout of at most {} bytes, as a strategy file holds it, found "
+        "one of {}",
+        Quote(name), kMaxStrategyItemBytes, item.ByteSizeLong()));
+  }
   return item;
-}
-
-Status CheckStageNames(const StageLayouts& stage) {
-  if (!IsMerged(stage.layouts)) return {};
-  return MismatchError(fmt::format(
-      "expected the name of a parameter without a stage, found only names such as {}, by which "
-      "readers take a strategy for that of a pipeline (0-NAME); make it one, of one stage "
-      "(\"stages\" in place of \"parameters\")",
-      Quote(stage.layouts[0].name)));
 }
 
 using Json = nlohmann::json;
@@ -365,26 +363,31 @@ Result<RecodedStrategy> ToJson(const std::string& path, const std::string& bytes
 Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.renames));
   const ParameterChoice choice({}, {}, options.renames);
-  RESHARD_ASSIGN_OR_RETURN(Strategy strategy, ReadStrategy(options.input));
-  std::map<std::pair<int64_t, std::string>, std::string> old_names;  // by stage and new name
-  for (StrategyParameter& parameter : strategy.parameters) {
-    std::string made;
-    RESHARD_ASSIGN_OR_RETURN(const std::string* found, choice.TargetName(parameter.name, made));
-    std::string name = *found;
-    const auto [other, is_new] =
-        old_names.emplace(std::pair(parameter.stage, name), parameter.name);
-    if (!is_new && other->second != parameter.name) {
-      return InvalidArgumentError(fmt::format(
-          "{}: the parameters {} and {} would both be called {}; rename one of them differently",
-          Escape(options.input), Quote(other->second), Quote(parameter.name), Quote(name)));
+  RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, ReadStrategy(options.input));
+  std::vector<LayoutTable> stages(strategy.stages().size());
+  for (size_t s = 0; s < stages.size(); ++s) {
+    std::map<std::string, std::string_view> old_names;  // by new name
+    for (const auto [name, layout] : strategy.stages()[s]) {
+      const std::string old_name(name);
+      std::string made;
+      RESHARD_ASSIGN_OR_RETURN(const std::string* new_name, choice.TargetName(old_name, made));
+      const auto [other, is_new] = old_names.emplace(*new_name, name);
+      if (!is_new) {
+        return InvalidArgumentError(fmt::format(
+            "{}: the parameters {} and {} would both be called {}; rename one of them differently",
+            Escape(options.input), Quote(other->second), Quote(name), Quote(*new_name)));
+      }
+      stages[s].push_back(LayoutEntry{*new_name, layout});
     }
-    parameter.name = std::move(name);
   }
-  RESHARD_RETURN_IF_ERROR(WriteStrategy(strategy, options.output, options.force));
+  RESHARD_ASSIGN_OR_RETURN(
+      const Strategy renamed,
+      StrategyTables::FromLayouts(std::move(stages), strategy.is_pipeline(), strategy.own_stage()));
+  RESHARD_RETURN_IF_ERROR(WriteStrategy(renamed, options.output, options.force));
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity written,
                            Storage::Of(options.output).Stat(options.output));
   return StrategyConversionReport{
-      .layouts = strategy.parameters.size(), .bytes = written.size(), .notes = strategy.notes};
+      .layouts = strategy.layouts(), .bytes = written.size(), .notes = strategy.notes()};
 }
 
 }  // namespace
@@ -429,24 +432,32 @@ StrategyEncoding StrategyEncodingOfName(const std::string& path) {
   return path.ends_with(".json") ? StrategyEncoding::kJson : StrategyEncoding::kProtobuf;
 }
 
-Result<std::string> EncodeStrategy(const std::vector<StageLayouts>& stages, bool merged,
-                                   StrategyEncoding encoding) {
+Result<std::string> EncodeStrategy(const Strategy& strategy, StrategyEncoding encoding) {
   StrategyWriter writer(encoding);
-  if (!merged) RESHARD_RETURN_IF_ERROR(CheckStageNames(stages.front()));
-  for (const StageLayouts& stage : stages) {
+  const bool merged = strategy.is_pipeline();
+  int64_t number = merged ? 0 : strategy.own_stage();
+  const int64_t current = merged ? kMergedCurrentStage : number;
+  for (const StrategyStage& stage : strategy.stages()) {
     ParallelStrategyItem item;
-    item.set_node_name(fmt::format("reshard-stage{}", stage.stage));
-    item.mutable_parallel_strategys()->set_stage(static_cast<uint32_t>(stage.stage));
+    item.set_node_name(fmt::format("reshard-stage{}", number));
+    item.mutable_parallel_strategys()->set_stage(static_cast<uint32_t>(number));
     RESHARD_RETURN_IF_ERROR(writer.Add(item));
-    for (const auto& [name, layout] : stage.layouts) {
+    for (const auto [name, layout] : stage) {
       RESHARD_ASSIGN_OR_RETURN(
           const ParallelLayoutItem layout_item,
-          LayoutItem(merged ? fmt::format("{}-{}", stage.stage, name) : name, layout));
+          LayoutItem(merged ? fmt::format("{}-{}", number, name) : std::string(name), layout));
       RESHARD_RETURN_IF_ERROR(writer.Add(layout_item));
     }
+    ++number;
   }
-  return writer.TakeBytes(merged ? static_cast<uint32_t>(kMergedCurrentStage)
-                                 : static_cast<uint32_t>(stages.front().stage));
+  std::string bytes = writer.TakeBytes(static_cast<uint32_t>(current));
+  if (strategy.layouts() > kMaxStrategyLayouts || bytes.size() > kMaxStrategyFileBytes) {
+    return MismatchError(fmt::format(
+        "{}: expected at most {} layouts in a strategy file of at most {}, found {} in {}",
+        Escape(strategy.path()), kMaxStrategyLayouts, FormatBytes(kMaxStrategyFileBytes),
+        strategy.layouts(), FormatBytes(bytes.size())));
+  }
+  return bytes;
 }
 
 Result<RecodedStrategy> RecodeStrategy(const std::string& path, const std::string& bytes,
@@ -458,8 +469,9 @@ Result<RecodedStrategy> RecodeStrategy(const std::string& path, const std::strin
   return encoding == StrategyEncoding::kJson ? ToJson(path, bytes) : ToProtobuf(path, bytes);
 }
 
-Result<StrategyConversionReport> v0_1::ConvertStrategyFile(
-    const StrategyConversionOptions& options) {
+inline namespace v0_1 {
+
+Result<StrategyConversionReport> ConvertStrategyFile(const StrategyConversionOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StrategyConversionReport> {
     const auto& [input, output, renames, force] = options;
     FileUse use;
@@ -477,4 +489,5 @@ Result<StrategyConversionReport> v0_1::ConvertStrategyFile(
   });
 }
 
+}  // namespace v0_1
 }  // namespace reshard

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/mindspore/checked_strategy.h"
+#include "reshard/strategy.h"
 #include "src/mindspore/strategy.pb.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/mindspore/strategy_json.h"
@@ -47,13 +47,11 @@ class StrategyWriter {
 // Returns the encoding that MindSpore expects in a file of this name: JSON where it ends in .json.
 StrategyEncoding StrategyEncodingOfName(const std::string& path);
 
-// Returns a strategy file: of one stage, or with `merged`, of a pipeline's stages 0, 1 and so on.
-// Each stage has one strategy item, from which readers learn its number; what training tells of
-// operators there is not known.
-// Errors: kMismatch for names that the encoding cannot hold, numbers beyond the format's, and for
-// one stage whose names would all be read as those of a pipeline's stages.
-Result<std::string> EncodeStrategy(const std::vector<StageLayouts>& stages, bool merged,
-                                   StrategyEncoding encoding);
+// Returns the strategy file of the layouts of `strategy`. Each stage has one strategy item, from
+// which readers learn its number; what training tells of operators there is not known.
+// Errors: kMismatch for names that the encoding cannot hold, for numbers beyond the format's, and
+// for more than readers take of a file.
+Result<std::string> EncodeStrategy(const Strategy& strategy, StrategyEncoding encoding);
 
 // A strategy file turned from protobuf into JSON or back (SPEC.md, "From one encoding to the
 // other").

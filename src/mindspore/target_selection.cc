@@ -28,7 +28,7 @@ constexpr size_t kManyFiles = 64;
 void PutInOrderOf(const StrategyStage& layouts, std::vector<std::string>& names) {
   const std::unordered_set<std::string> chosen(names.begin(), names.end());
   names.clear();
-  for (const LayoutEntry layout : layouts.layouts()) {
+  for (const LayoutEntry layout : layouts) {
     const auto name = chosen.find(std::string(layout.name));
     if (name != chosen.end()) names.push_back(*name);
   }
@@ -98,8 +98,7 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
       return std::optional<std::vector<std::string>>();
     }
     if (rule_.source() == nullptr) continue;
-    for (const LayoutEntry layout :
-         rule_.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+    for (const LayoutEntry layout : rule_.source()->stages()[static_cast<size_t>(stage)]) {
       if (lacks(layout.name) && rule_.FateOf(layout.name, target_stage) != Fate::kDrop) {
         return std::optional<std::vector<std::string>>();
       }
@@ -170,7 +169,7 @@ Status MindSporeTarget::FindAbsent(const std::vector<std::string>& names, int64_
   RESHARD_RETURN_IF_ERROR(CheckMissingRanks(stage, seen));
   std::vector<std::string_view> absent;
   const auto note_absent = [&](const StrategyStage& layouts) {
-    for (const LayoutEntry layout : layouts.layouts()) {
+    for (const LayoutEntry layout : layouts) {
       if (!seen.contains(layout.name) && choice().Takes(layout.name)) {
         absent.push_back(layout.name);
       }
@@ -178,7 +177,7 @@ Status MindSporeTarget::FindAbsent(const std::vector<std::string>& names, int64_
   };
   if (rule_.target() != nullptr) {
     const StrategyStage& layouts = rule_.target()->stages()[static_cast<size_t>(stage)];
-    absent.reserve(layouts.layouts().size());  // pages that are not used are not taken
+    absent.reserve(layouts.size());  // pages that are not used are not taken
     note_absent(layouts);
   } else if (rule_.source() != nullptr) {
     for (const StrategyStage& layouts : rule_.source()->stages()) note_absent(layouts);
@@ -205,8 +204,7 @@ Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
   if (rule_.source() == nullptr) return CheckMissingReplicas();
   for (const int64_t stage : rule_.NeededSourceStages(target_stage)) {
     std::vector<std::string> lost;
-    for (const LayoutEntry layout :
-         rule_.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+    for (const LayoutEntry layout : rule_.source()->stages()[static_cast<size_t>(stage)]) {
       if (!seen.contains(layout.name) && choice().Takes(layout.name) &&
           rule_.FateOf(layout.name, target_stage) == Fate::kConvert) {
         lost.push_back(Quote(layout.name));
@@ -255,8 +253,7 @@ Status MindSporeTarget::CheckStages(int64_t target_stage) const {
   for (const int64_t stage : rule_.NeededSourceStages(target_stage)) {
     if (source().ranks().HasFiles(stage)) continue;
     const size_t before = lost.size();
-    for (const LayoutEntry layout :
-         rule_.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+    for (const LayoutEntry layout : rule_.source()->stages()[static_cast<size_t>(stage)]) {
       if (rule_.LowestSourceStage(layout.name) != stage || !choice().Takes(layout.name)) continue;
       const Fate fate = rule_.FateOf(layout.name, target_stage);
       if (fate == Fate::kConvert || (fate == Fate::kCopy && unmatched_ == UnmatchedPolicy::kCopy)) {

@@ -28,8 +28,8 @@ using NameSet = std::unordered_set<std::string_view>;
 
 // Returns what of a parameter's values is copied as if one rank had all of it, though `strategy`,
 // one of the rule's, ought to cut it.
-bool IsUnmatched(const ConversionRule& rule, const CheckedStrategy& strategy,
-                 std::string_view source_name, ArrayKind kind, const Shape& full_shape) {
+bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy, std::string_view source_name,
+                 ArrayKind kind, const Shape& full_shape) {
   if (kind != ArrayKind::kTensor || strategy.Contains(source_name) ||
       ElementCount(full_shape).value_or(0) <= 1) {
     return false;
@@ -40,7 +40,7 @@ bool IsUnmatched(const ConversionRule& rule, const CheckedStrategy& strategy,
           std::max(rule.source_devices(), rule.target_devices()) > 1);
 }
 
-bool IsUnmatched(const ConversionRule& rule, const CheckedStrategy& strategy,
+bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy,
                  const PlanFindings::Parameter& parameter) {
   return IsUnmatched(rule, strategy, parameter.source_name, parameter.kind, parameter.full_shape);
 }
@@ -54,10 +54,10 @@ StageSet TargetStages(const ConversionRule& rule, std::span<const int64_t> ranks
 // Calls visit(name) with the names of `strategy` that are written on one of the target stages
 // where a file has them. Names of several stages come several times.
 template <typename Visit>
-void ForEachName(const ConversionRule& rule, const CheckedStrategy& strategy,
-                 const StageSet& targets, const Visit& visit) {
+void ForEachName(const ConversionRule& rule, const Strategy& strategy, const StageSet& targets,
+                 const Visit& visit) {
   // What the target strategy has goes to its stages only.
-  const CheckedStrategy* target_strategy = rule.target();
+  const Strategy* target_strategy = rule.target();
   const auto is_written = [&](std::string_view name) {
     const auto lowest =
         target_strategy == nullptr ? std::nullopt : target_strategy->LowestStage(name);
@@ -76,7 +76,7 @@ void ForEachName(const ConversionRule& rule, const CheckedStrategy& strategy,
     }
   }
   for (const int64_t stage : stages) {
-    for (const LayoutEntry layout : strategy.stages()[static_cast<size_t>(stage)].layouts()) {
+    for (const LayoutEntry layout : strategy.stages()[static_cast<size_t>(stage)]) {
       if (!of_source || is_written(layout.name)) visit(layout.name);
     }
   }
@@ -95,8 +95,8 @@ bool IsSeparator(char c) { return c == '.' || c == '_' || c == '/' || c == '-'; 
 
 // The names of a strategy that no file has, where it is needed; sorted. Without the optimizer
 // states of what files have: they were not saved.
-Views AbsentOf(const ConversionRule& rule, const CheckedStrategy& strategy,
-               std::span<const int64_t> ranks, const PlanFindings& findings) {
+Views AbsentOf(const ConversionRule& rule, const Strategy& strategy, std::span<const int64_t> ranks,
+               const PlanFindings& findings) {
   Views absent;
   const auto seen = NamesInFiles(findings);
   ForEachName(rule, strategy, TargetStages(rule, ranks), [&](std::string_view name) {
@@ -111,7 +111,7 @@ Views AbsentOf(const ConversionRule& rule, const CheckedStrategy& strategy,
 // Returns NAME of a copy PREFIX.NAME such as an optimizer makes, of which NAME has a layout. A
 // prefix that no optimizer is known for has no numbers, as those of layers have, and NAME is not
 // one of `absent`.
-std::optional<std::string_view> CopiedName(const CheckedStrategy& strategy, const Views& absent,
+std::optional<std::string_view> CopiedName(const Strategy& strategy, const Views& absent,
                                            std::string_view name) {
   const auto own = ParameterOfCopy(name);
   if (own && strategy.Contains(*own)) return own;
@@ -128,7 +128,7 @@ std::optional<std::string_view> CopiedName(const CheckedStrategy& strategy, cons
 
 // Returns the unmatched names of `strategy` that may tell that it is another checkpoint's: no
 // copies.
-Views EvidenceOf(const ConversionRule& rule, const CheckedStrategy& strategy, const Views& absent,
+Views EvidenceOf(const ConversionRule& rule, const Strategy& strategy, const Views& absent,
                  const PlanFindings& findings) {
   Views names;
   for (const auto& [target_name, parameter] : findings.parameters) {
@@ -139,7 +139,7 @@ Views EvidenceOf(const ConversionRule& rule, const CheckedStrategy& strategy, co
   return names;
 }
 
-bool HasUnmatched(const ConversionRule& rule, const CheckedStrategy& strategy,
+bool HasUnmatched(const ConversionRule& rule, const Strategy& strategy,
                   const PlanFindings& findings) {
   return std::any_of(
       findings.parameters.begin(), findings.parameters.end(),
@@ -325,7 +325,7 @@ std::map<Substitution, Votes> CountChanges(const Views& in_files, const Views& i
   return changes;
 }
 
-std::string WhatBecomesOfThem(const ConversionRule& rule, const CheckedStrategy& strategy) {
+std::string WhatBecomesOfThem(const ConversionRule& rule, const Strategy& strategy) {
   return &strategy == rule.source()
              ? "each would be taken from one source rank as if it had the full tensor"
              : "each would be written as it stands, not cut";
@@ -391,7 +391,7 @@ std::string_view CopiesInWords(uint64_t count, bool of_optimizers) {
 
 Status CheckSubstitutions(const ConversionRule& rule, std::span<const int64_t> ranks,
                           const PlanFindings& findings) {
-  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
+  for (const Strategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr) continue;
     if (!HasUnmatched(rule, *strategy, findings)) continue;
     const Views absent = AbsentOf(rule, *strategy, ranks, findings);
@@ -423,7 +423,7 @@ std::vector<std::string> UnmatchedMatrices(const ConversionRule& rule,
                                            std::span<const int64_t> ranks,
                                            const PlanFindings& findings) {
   std::set<std::string> names;
-  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
+  for (const Strategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr || !HasUnmatched(rule, *strategy, findings)) continue;
     const Views evidence =
         EvidenceOf(rule, *strategy, AbsentOf(rule, *strategy, ranks, findings), findings);
@@ -442,7 +442,7 @@ std::vector<Warning> TakeCopies(const ConversionRule& rule, std::span<const int6
                                 PlanFindings& findings) {
   constexpr size_t kMostPrefixes = 5;
   std::vector<Warning> warnings;
-  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
+  for (const Strategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr || !HasUnmatched(rule, *strategy, findings)) continue;
     const Views absent = AbsentOf(rule, *strategy, ranks, findings);
     const bool of_source = strategy == rule.source();
@@ -482,7 +482,7 @@ std::vector<Warning> TakeCopies(const ConversionRule& rule, std::span<const int6
 }
 
 bool HasUnmatched(const ConversionRule& rule, std::span<const SourceTensor> tensors) {
-  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
+  for (const Strategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr) continue;
     if (std::any_of(tensors.begin(), tensors.end(), [&](const SourceTensor& tensor) {
           return IsUnmatched(rule, *strategy, tensor.name, tensor.kind, tensor.full_shape);

@@ -15,11 +15,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "reshard/strategy.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
 #include "src/io/shared_work.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/optimizer_copy.h"
@@ -34,7 +34,7 @@ namespace reshard {
 namespace {
 
 // Whether a layout of any stage cuts the parameter.
-bool IsCut(const SourceTensor& parameter, const CheckedStrategy& strategy) {
+bool IsCut(const SourceTensor& parameter, const Strategy& strategy) {
   return std::any_of(strategy.stages().begin(), strategy.stages().end(),
                      [&](const StrategyStage& stage) {
                        const ParameterLayout* const layout = stage.Find(parameter.name);
@@ -79,7 +79,7 @@ class Turn {
 
 class ContentsReader::Impl {
  public:
-  Impl(const Source& source, const CheckedStrategy* strategy, const ParameterChoice& choice)
+  Impl(const Source& source, const Strategy* strategy, const ParameterChoice& choice)
       : source_(source), strategy_(strategy), choice_(choice) {
     Begin();
   }
@@ -407,7 +407,7 @@ class ContentsReader::Impl {
   static constexpr size_t kNoLayout = SIZE_MAX;
 
   const Source& source_;
-  const CheckedStrategy* const strategy_;  // null: none
+  const Strategy* const strategy_;  // null: none
   const ParameterChoice choice_;
   std::vector<RankFileOfStage> ranks_;  // whose files are still to be read
   std::span<const SourceTensor> parameters_;
@@ -421,7 +421,7 @@ class ContentsReader::Impl {
   std::vector<OwnByValue> own_;                        // as parameters_; both guarded by mutex_
 };
 
-ContentsReader::ContentsReader(const Source& source, const CheckedStrategy* strategy,
+ContentsReader::ContentsReader(const Source& source, const Strategy* strategy,
                                const ParameterChoice& choice)
     : impl_(std::make_unique<Impl>(source, strategy, choice)) {}
 

@@ -13,10 +13,10 @@
 
 #include "reshard/compare.h"
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "reshard/tensor.h"
 #include "src/digest/digest128.h"
 #include "src/io/shared_work.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/plan/parameter_choice.h"
 #include "src/plan/plan_findings.h"
@@ -68,8 +68,7 @@ class ContentsReader {
  public:
   // Of the parameters of `choice`. `strategy` is the source's, null for none. It and `source`
   // must outlive this.
-  ContentsReader(const Source& source, const CheckedStrategy* strategy,
-                 const ParameterChoice& choice);
+  ContentsReader(const Source& source, const Strategy* strategy, const ParameterChoice& choice);
   ~ContentsReader();
   ContentsReader(const ContentsReader&) = delete;
   ContentsReader& operator=(const ContentsReader&) = delete;

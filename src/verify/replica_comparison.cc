@@ -56,15 +56,15 @@ void AddPair(const ReplicaPair& pair, ReplicaDifference& difference) {
 
 }  // namespace
 
-StageShards::StageShards(const Source& source, const CheckedStrategy& strategy,
+StageShards::StageShards(const Source& source, const Strategy& strategy,
                          const ParameterChoice& choice, int64_t stage)
     : source_(source),
       strategy_(strategy),
       stage_(stage),
       layouts_(strategy.stages()[static_cast<size_t>(stage)]),
-      seen_(layouts_.layouts().size()) {
+      seen_(layouts_.size()) {
   for (size_t i = 0; i < seen_.size(); ++i) {
-    const std::string_view name = layouts_.layouts()[i].name;
+    const std::string_view name = layouts_[i].name;
     if (choice.Takes(name)) by_name_.emplace(name, i);
   }
 }
@@ -82,7 +82,7 @@ Result<const ShardGrid*> StageShards::GridOf(size_t layout, const RankFileOfStag
   const size_t dims = parameter.shape.size();
   if (!grid) {
     RESHARD_ASSIGN_OR_RETURN(
-        grid, MakeGrid(layouts_.layouts()[layout].layout, dims,
+        grid, MakeGrid(layouts_[layout].layout, dims,
                        fmt::format("{}, {}", source_.Where(rank.file, parameter.name),
                                    Escape(strategy_.path()))));
   }
@@ -203,7 +203,7 @@ Status StageShards::Report(const ReportOptions& options, ReplicaReport& report,
   for (size_t i = 0; i < seen_.size(); ++i) {
     const Seen& seen = seen_[i];
     if (seen.parts.empty()) continue;
-    const std::string name(layouts_.layouts()[i].name);
+    const std::string name(layouts_[i].name);
     uint64_t shards = seen.shards;
     report.bytes += seen.bytes;
     std::optional<Original> original;
@@ -318,7 +318,7 @@ Result<std::optional<ByteDifference>> StageShards::FirstDifference(
   return std::optional<ByteDifference>();
 }
 
-Result<ReplicaReport> CompareReplicas(const Source& source, const CheckedStrategy* strategy,
+Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* strategy,
                                       const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work) {
   ReplicaReport report;

@@ -24,10 +24,10 @@
 
 #include "reshard/compare.h"
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "src/digest/digest128.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/plan/parameter_choice.h"
 #include "src/source/source.h"
 #include "src/tensor/block_copy.h"
@@ -39,7 +39,7 @@ namespace reshard {
 class StageShards {
  public:
   // Of the parameters of `choice`. The arguments must outlive this.
-  StageShards(const Source& source, const CheckedStrategy& strategy, const ParameterChoice& choice,
+  StageShards(const Source& source, const Strategy& strategy, const ParameterChoice& choice,
               int64_t stage);
 
   // Returns the place of a parameter in the stage's layouts, if it is one of the choice.
@@ -123,7 +123,7 @@ class StageShards {
                                                         uint64_t size) const;
 
   const Source& source_;
-  const CheckedStrategy& strategy_;
+  const Strategy& strategy_;
   const int64_t stage_;
   const StrategyStage& layouts_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in layouts() of the chosen
@@ -141,7 +141,7 @@ class StageShards {
 // order, to digests, of which one is kept for each shard; shards whose digests differ are then read
 // again and compared byte by byte. Work is counted in bytes of the files, whether or not they are
 // read. Errors: kMismatch where a layout does not fit; those of SourceFiles; kCancelled.
-Result<ReplicaReport> CompareReplicas(const Source& source, const CheckedStrategy* strategy,
+Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* strategy,
                                       const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work);
 

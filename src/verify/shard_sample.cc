@@ -163,7 +163,7 @@ SampleLimits SampleLimitsFor(const std::string& path) {
   return {most.reads / 4, most.files / 4};
 }
 
-Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* strategy,
+Result<ShardSample> SampleShards(const Source& source, const Strategy* strategy,
                                  const SampledNames& names, std::span<const int64_t> stages,
                                  const SampleLimits& limits, const SharedWork& work) {
   ShardSample sample;

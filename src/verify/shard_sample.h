@@ -22,9 +22,9 @@
 
 #include "reshard/compare.h"
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/source/source.h"
 #include "src/verify/stage_sample.h"
 
@@ -80,7 +80,7 @@ struct ShardSample {
 // Samples these parameters in the files of these source stages, accumulated gradients left out, and
 // what training counts; without a source strategy there is nothing to sample. Errors: those of
 // reading files that were opened before; kMismatch where a layout does not fit; kCancelled.
-Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* strategy,
+Result<ShardSample> SampleShards(const Source& source, const Strategy* strategy,
                                  const SampledNames& names, std::span<const int64_t> stages,
                                  const SampleLimits& limits, const SharedWork& work);
 

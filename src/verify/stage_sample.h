@@ -15,9 +15,9 @@
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "reshard/tensor.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/checked_strategy.h"
 #include "src/plan/parameter_choice.h"
 #include "src/source/shard_grid.h"
 #include "src/source/source.h"
@@ -83,7 +83,7 @@ struct SampledRank {
 
 class StageSample {
  public:
-  StageSample(SourceFiles& others, const Source& source, const CheckedStrategy& strategy,
+  StageSample(SourceFiles& others, const Source& source, const Strategy& strategy,
               const SampledNames& names, int64_t stage, SampleBudget& budget)
       : others_(others),
         source_(source),
@@ -164,7 +164,7 @@ class StageSample {
 
   SourceFiles& others_;
   const Source& source_;
-  const CheckedStrategy& strategy_;
+  const Strategy& strategy_;
   const SampledNames& names_;
   const int64_t stage_;
   SampleBudget& budget_;

@@ -91,8 +91,8 @@ class Opened {
                        return ReadFileTable(files_, file, {}, like);
                      },
                      size_t{1} << 30};
-  std::optional<CheckedStrategy> source_strategy_;
-  std::optional<CheckedStrategy> target_strategy_;
+  std::optional<Strategy> source_strategy_;
+  std::optional<Strategy> target_strategy_;
   std::optional<ConversionRule> rule_;
   std::optional<GridPlacement> placement_;
   std::optional<Source> shards_;

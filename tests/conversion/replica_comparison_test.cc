@@ -231,13 +231,13 @@ TEST_F(ReplicaComparisonTest, WithoutSourceStrategyThereAreNone) {
 
 TEST(StagesOfTest, AreThoseThatTheRanksNeed) {
   const auto file = [](const std::vector<NamedLayout>& layouts) {
-    auto strategy = CheckedStrategy::FromFile(ParsedStrategy("s", 0, layouts));
+    auto strategy = StrategyTables::FromFile(ParsedStrategy("s", 0, layouts));
     EXPECT_TRUE(strategy.ok()) << strategy.status().message();
     return *std::move(strategy);
   };
   const ParameterLayout two = MakeLayout({2}, {{-1}});
-  const CheckedStrategy source = file({{"0-a", two}, {"1-b", two}, {"2-c", two}});
-  const CheckedStrategy target = file({{"0-a", two}, {"0-b", two}, {"1-c", two}});
+  const Strategy source = file({{"0-a", two}, {"1-b", two}, {"2-c", two}});
+  const Strategy target = file({{"0-a", two}, {"0-b", two}, {"1-c", two}});
   const ConversionRule rule(&source, &target);
   const auto stages_of = [&](std::vector<int64_t> ranks) { return StagesOf(rule, ranks); };
   EXPECT_THAT(stages_of({0}), ElementsAre(0, 1));

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/options.h"
-#include "src/mindspore/checked_strategy.h"
+#include "src/mindspore/strategy_tables.h"
 #include "tests/support/test_tensor.h"
 
 namespace reshard {

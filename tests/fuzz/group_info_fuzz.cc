@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/foreign_file.h"
 #include "src/mindspore/group_info.h"
+#include "src/mindspore/strategy_tables.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/group_info_oracle.pb.h"
 

@@ -97,12 +97,12 @@ class PlanRun {
   explicit PlanRun(const FuzzModel& model) : model_(model), files_(64), tables_(files_, 1 << 20) {}
 
   std::string Run() {
-    std::optional<CheckedStrategy> source;
-    std::optional<CheckedStrategy> target;
+    std::optional<Strategy> source;
+    std::optional<Strategy> target;
     for (const auto& [side, strategy] :
          {std::pair(&model_.source, &source), std::pair(&model_.target, &target)}) {
       if (!side->has_strategy) continue;
-      auto made = CheckedStrategy::FromFile(side->strategy);
+      auto made = StrategyTables::FromFile(side->strategy);
       if (!made.ok()) return RefusalFault(made.status());
       *strategy = *std::move(made);
     }

@@ -60,7 +60,7 @@ std::string LayoutFault(const ParameterLayout& layout) {
   return "";
 }
 
-std::string RankListFault(const CheckedStrategy& strategy) {
+std::string RankListFault(const Strategy& strategy) {
   const ConversionRule same(&strategy, &strategy);
   const ConversionRule whole(&strategy, nullptr);
   const ConversionRule cut(nullptr, &strategy);
@@ -87,10 +87,10 @@ std::string RankListFault(const CheckedStrategy& strategy) {
 }
 
 // Where the target has a parameter more, the file is of a stage that is converted alone.
-std::string StageAloneFault(const StrategyFile& file, const CheckedStrategy& strategy) {
+std::string StageAloneFault(const StrategyFile& file, const Strategy& strategy) {
   StrategyFile more = file;
-  more.layouts.push_back(NamedLayout{"more", strategy.stages()[0].layouts()[0].layout});
-  const auto target = CheckedStrategy::FromFile(std::move(more));
+  more.layouts.push_back(NamedLayout{"more", strategy.stages()[0][0].layout});
+  const auto target = StrategyTables::FromFile(std::move(more));
   if (!target.ok()) return "refused with a layout more: " + target.status().message();
   const ConversionRule rule(&strategy, &*target);
   for (int64_t rank = 0; rank < target->ranks(); ++rank) {
@@ -104,16 +104,16 @@ std::string StageAloneFault(const StrategyFile& file, const CheckedStrategy& str
 }
 
 // The file alone in a folder, merged, says the same under other names.
-std::string MergeFault(std::string_view bytes, const CheckedStrategy& strategy) {
+std::string MergeFault(std::string_view bytes, const Strategy& strategy) {
   const auto merged = MergeStageFiles("folder", {{"s.ckpt", std::string(bytes), {}}});
   if (!merged.ok()) return RefusalFault(merged.status());
   auto again = ParseStrategy("merged", merged->bytes);
   if (!again.ok()) return "merged, it is not read: " + again.status().message();
-  const auto pipeline = CheckedStrategy::FromFile(*std::move(again));
+  const auto pipeline = StrategyTables::FromFile(*std::move(again));
   if (!pipeline.ok()) return "merged, it is refused: " + pipeline.status().message();
   if (!pipeline->is_pipeline() || pipeline->stages().size() != 1 ||
-      !std::equal(pipeline->stages()[0].layouts().begin(), pipeline->stages()[0].layouts().end(),
-                  strategy.stages()[0].layouts().begin(), strategy.stages()[0].layouts().end())) {
+      !std::equal(pipeline->stages()[0].begin(), pipeline->stages()[0].end(),
+                  strategy.stages()[0].begin(), strategy.stages()[0].end())) {
     return "merged, it says something else";
   }
   return "";
@@ -123,12 +123,12 @@ std::string MergeFault(std::string_view bytes, const CheckedStrategy& strategy) 
 
 std::string StrategyFault(const StrategyFile& file, std::string_view bytes) {
   if (file.layouts.empty()) return "a strategy without layouts";
-  const auto strategy = CheckedStrategy::FromFile(file);
+  const auto strategy = StrategyTables::FromFile(file);
   if (!strategy.ok()) return RefusalFault(strategy.status());
   if (strategy->ranks() < 1 || strategy->ranks() > kMaxRanks) return "too many ranks";
   if (strategy->ranks() > kMostRanks || file.layouts.size() > kMostLayouts) return "";
   for (const StrategyStage& stage : strategy->stages()) {
-    for (const NamedLayout& named : stage.layouts()) {
+    for (const NamedLayout& named : stage) {
       const std::string fault = LayoutFault(named.layout);
       if (!fault.empty()) return fault;
     }

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/mindspore/checked_strategy.h"
+#include "src/mindspore/strategy_tables.h"
 
 namespace reshard {
 

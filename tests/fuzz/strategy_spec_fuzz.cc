@@ -150,8 +150,11 @@ std::string LayoutFault(const StrategySpec& spec) {
 
 // What is written is a strategy that says the same.
 std::string WrittenFault(const StrategySpec& spec, const SpecLayouts& layouts) {
+  const auto stated =
+      StrategyTables::FromLayouts(layouts.stages, spec.is_pipeline, spec.stages.front().number);
+  if (!stated.ok()) return RefusalFault(stated.status());
   for (const StrategyEncoding encoding : {StrategyEncoding::kProtobuf, StrategyEncoding::kJson}) {
-    const auto bytes = EncodeStrategy(layouts.stages, spec.is_pipeline, encoding);
+    const auto bytes = EncodeStrategy(*stated, encoding);
     if (!bytes.ok()) {
       std::string fault = RefusalFault(bytes.status());
       if (!fault.empty()) return fault;
@@ -159,7 +162,7 @@ std::string WrittenFault(const StrategySpec& spec, const SpecLayouts& layouts) {
     }
     auto file = ParseStrategy("made", *bytes);
     if (!file.ok()) return "made, it is not read: " + file.status().message();
-    const auto strategy = CheckedStrategy::FromFile(*std::move(file));
+    const auto strategy = StrategyTables::FromFile(*std::move(file));
     if (!strategy.ok()) return "made, it is refused: " + strategy.status().message();
     if (strategy->is_pipeline() != spec.is_pipeline ||
         strategy->devices_per_stage() != spec.devices ||
@@ -168,9 +171,8 @@ std::string WrittenFault(const StrategySpec& spec, const SpecLayouts& layouts) {
       return "made, it is of other stages";
     }
     for (size_t s = 0; s < layouts.stages.size(); ++s) {
-      if (!std::equal(strategy->stages()[s].layouts().begin(),
-                      strategy->stages()[s].layouts().end(), layouts.stages[s].layouts.begin(),
-                      layouts.stages[s].layouts.end())) {
+      if (!std::equal(strategy->stages()[s].begin(), strategy->stages()[s].end(),
+                      layouts.stages[s].begin(), layouts.stages[s].end())) {
         return "made, it says something else";
       }
     }

@@ -122,9 +122,8 @@ TEST(StrategyGoldenTest, LoadsStagesAsTheirMergedFile) {
     EXPECT_EQ(joined->devices_per_stage(), merged->devices_per_stage());
     ASSERT_EQ(joined->stages().size(), merged->stages().size());
     for (size_t s = 0; s < joined->stages().size(); ++s) {
-      EXPECT_TRUE(
-          std::equal(joined->stages()[s].layouts().begin(), joined->stages()[s].layouts().end(),
-                     merged->stages()[s].layouts().begin(), merged->stages()[s].layouts().end()))
+      EXPECT_TRUE(std::equal(joined->stages()[s].begin(), joined->stages()[s].end(),
+                             merged->stages()[s].begin(), merged->stages()[s].end()))
           << stages << s;
     }
   }
@@ -171,7 +170,7 @@ TEST(StrategyGoldenTest, LoadsWhatCaseJsonDescribes) {
           ++layouts;
         }
       }
-      for (const StrategyStage& stage : strategy->stages()) layouts -= stage.layouts().size();
+      for (const StrategyStage& stage : strategy->stages()) layouts -= stage.size();
       EXPECT_EQ(layouts, 0U) << path;
     }
   }

@@ -126,8 +126,11 @@ std::set<std::string> Converted(const AgainstOptions& options) {
     const auto strategy = ReadStrategy(path);
     EXPECT_TRUE(strategy.ok()) << strategy.status().message();
     std::set<std::string> of_side;
-    for (const StrategyParameter& parameter : strategy->parameters) {
-      if (is_first || names.contains(parameter.name)) of_side.insert(parameter.name);
+    for (const StrategyStage& stage : strategy->stages()) {
+      for (const auto [view, layout] : stage) {
+        const std::string name(view);
+        if (is_first || names.contains(name)) of_side.insert(name);
+      }
     }
     names = of_side;
     is_first = false;

@@ -110,7 +110,7 @@ TEST(StrategyMalformedTest, EveryByteMayBeWrong) {
         std::string bytes = good;
         bytes[i] = static_cast<char>(bytes[i] ^ (1 << bit));
         const auto file = ParseStrategy("s.ckpt", bytes);
-        if (file.ok()) static_cast<void>(CheckedStrategy::FromFile(*file));
+        if (file.ok()) static_cast<void>(StrategyTables::FromFile(*file));
         static_cast<void>(MergeStageFiles("folder", {{"s.ckpt", bytes, {}}}));
       }
     }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "src/mindspore/checked_strategy.h"
+#include "reshard/strategy.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
 

@@ -59,12 +59,10 @@ class InferredFolder : public ConversionFolder {
     const auto strategy = ReadStrategy(inferred_);
     if (!strategy.ok()) RC_FAIL(strategy.status().message());
     std::map<std::pair<int64_t, std::string>, ParameterLayout> layouts;
-    for (const StrategyParameter& parameter : strategy->parameters) {
-      ParameterLayout& layout = layouts[{parameter.stage, parameter.name}];
-      layout.device_matrix = parameter.device_matrix;
-      layout.tensor_map = parameter.tensor_map;
-      layout.opt_weight_shard_step = parameter.opt_weight_shard_step;
-      layout.opt_weight_shard_size = parameter.opt_weight_shard_size;
+    for (const StrategyStage& stage : strategy->stages()) {
+      for (const auto [name, layout] : stage) {
+        layouts.insert_or_assign({stage.number(), std::string(name)}, layout);
+      }
     }
     return layouts;
   }

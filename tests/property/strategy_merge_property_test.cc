@@ -44,7 +44,8 @@ ParameterLayout PickLayout(const std::vector<int64_t>& device_matrix) {
   return layout;
 }
 
-bool AreEqual(const LayoutTable& table, const std::vector<NamedLayout>& layouts) {
+template <typename Table>
+bool AreEqual(const Table& table, const std::vector<NamedLayout>& layouts) {
   return std::equal(table.begin(), table.end(), layouts.begin(), layouts.end());
 }
 
@@ -81,11 +82,11 @@ RC_GTEST_PROP(StrategyMergePropertyTest, StageFilesSayWhatTheirMergedFileSays, (
 
   auto parsed = ParseStageFiles(files);
   RC_ASSERT(parsed.ok());
-  const auto joined = CheckedStrategy::FromStageFiles("folder", std::move(parsed).value());
+  const auto joined = StrategyTables::FromStageFiles("folder", std::move(parsed).value());
   RC_ASSERT(joined.ok());
   auto file = ParseStrategy("merged", merged->bytes);
   RC_ASSERT(file.ok());
-  const auto whole = CheckedStrategy::FromFile(std::move(file).value());
+  const auto whole = StrategyTables::FromFile(std::move(file).value());
   RC_ASSERT(whole.ok());
   RC_ASSERT(joined->is_pipeline());
   RC_ASSERT(whole->is_pipeline());
@@ -93,8 +94,8 @@ RC_GTEST_PROP(StrategyMergePropertyTest, StageFilesSayWhatTheirMergedFileSays, (
   RC_ASSERT(joined->stages().size() == stages.size());
   RC_ASSERT(whole->stages().size() == stages.size());
   for (size_t s = 0; s < stages.size(); ++s) {
-    RC_ASSERT(AreEqual(joined->stages()[s].layouts(), stages[s]));
-    RC_ASSERT(AreEqual(whole->stages()[s].layouts(), stages[s]));
+    RC_ASSERT(AreEqual(joined->stages()[s], stages[s]));
+    RC_ASSERT(AreEqual(whole->stages()[s], stages[s]));
   }
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "src/mindspore/checked_strategy.h"
+#include "reshard/strategy.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
 

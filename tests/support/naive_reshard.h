@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/mindspore/parameter_layout.h"
+#include "reshard/strategy.h"
 #include "tests/support/test_tensor.h"
 
 namespace reshard {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/mindspore/checked_strategy.h"
+#include "src/mindspore/strategy_tables.h"
 
 namespace reshard {
 

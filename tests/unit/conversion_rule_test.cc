@@ -21,18 +21,17 @@ constexpr auto kCopy = ConversionRule::Fate::kCopy;
 constexpr auto kDrop = ConversionRule::Fate::kDrop;
 
 // One file's strategy of these parameters, none of them cut, on `devices` devices a stage.
-CheckedStrategy MakeStrategy(int64_t devices, const std::vector<std::string>& names,
-                             int64_t stage = 0) {
+Strategy MakeStrategy(int64_t devices, const std::vector<std::string>& names, int64_t stage = 0) {
   StrategyFile file = {"s.ckpt", stage, {}, {}};
   for (const std::string& name : names) {
     file.layouts.push_back(NamedLayout{name, MakeLayout({devices}, {{-1}})});
   }
-  return CheckedStrategy::FromFile(std::move(file)).value();
+  return StrategyTables::FromFile(std::move(file)).value();
 }
 
 TEST(ConversionRuleTest, WithoutPipelinesWhatBothStrategiesHaveIsConvertedAndTheRestCopied) {
-  const CheckedStrategy source = MakeStrategy(4, {"both", "a", "only_source"});
-  const CheckedStrategy target = MakeStrategy(6, {"both", "a", "only_target"});
+  const Strategy source = MakeStrategy(4, {"both", "a", "only_source"});
+  const Strategy target = MakeStrategy(6, {"both", "a", "only_target"});
   const ConversionRule rule(&source, &target);
   EXPECT_EQ(rule.FateOf("both", 0), kConvert);
   EXPECT_EQ(rule.FateOf("only_source", 0), kCopy);
@@ -54,7 +53,7 @@ TEST(ConversionRuleTest, WithoutPipelinesWhatBothStrategiesHaveIsConvertedAndThe
 }
 
 TEST(ConversionRuleTest, WithoutASourceStrategyRank0HoldsFullTensors) {
-  const CheckedStrategy target = MakeStrategy(2, {"0-a", "1-b"});
+  const Strategy target = MakeStrategy(2, {"0-a", "1-b"});
   const ConversionRule rule(nullptr, &target);
   EXPECT_EQ(rule.target_ranks(), 4);
   EXPECT_EQ(rule.source_devices(), 1);
@@ -70,7 +69,7 @@ TEST(ConversionRuleTest, WithoutASourceStrategyRank0HoldsFullTensors) {
 }
 
 TEST(ConversionRuleTest, WithoutATargetStrategyOneRankGetsFullTensors) {
-  const CheckedStrategy source = MakeStrategy(2, {"0-a", "1-b"});
+  const Strategy source = MakeStrategy(2, {"0-a", "1-b"});
   const ConversionRule rule(&source, nullptr);
   EXPECT_EQ(rule.target_ranks(), 1);
   EXPECT_THAT(rule.NeededSourceStages(0), ElementsAre(0, 1));
@@ -81,8 +80,8 @@ TEST(ConversionRuleTest, WithoutATargetStrategyOneRankGetsFullTensors) {
 }
 
 TEST(ConversionRuleTest, TheDevicesOfAStageAreTheProductOfItsMatrix) {
-  const CheckedStrategy source = MakeStrategy(4, {"0-a", "1-a"});
-  const CheckedStrategy target = MakeStrategy(3, {"0-a", "1-a", "2-a"});
+  const Strategy source = MakeStrategy(4, {"0-a", "1-a"});
+  const Strategy target = MakeStrategy(3, {"0-a", "1-a", "2-a"});
   const ConversionRule rule(&source, &target);
   EXPECT_EQ(rule.target_ranks(), 9);
   EXPECT_EQ(rule.source_devices(), 4);
@@ -96,8 +95,8 @@ TEST(ConversionRuleTest, TheDevicesOfAStageAreTheProductOfItsMatrix) {
 // S = {a, b, shared, gone} in two stages, D = {a, b, shared, fresh} in two others.
 class PipelineRuleTest : public testing::Test {
  protected:
-  const CheckedStrategy source_ = MakeStrategy(2, {"0-a", "0-shared", "1-shared", "1-b", "1-gone"});
-  const CheckedStrategy target_ = MakeStrategy(2, {"0-b", "0-fresh", "1-a", "1-shared"});
+  const Strategy source_ = MakeStrategy(2, {"0-a", "0-shared", "1-shared", "1-b", "1-gone"});
+  const Strategy target_ = MakeStrategy(2, {"0-b", "0-fresh", "1-a", "1-shared"});
   const ConversionRule rule_{&source_, &target_};
 };
 
@@ -127,16 +126,16 @@ TEST_F(PipelineRuleTest, SourceStagesAreNeededForWhatIsConvertedOrUnmatched) {
 }
 
 TEST(ConversionRuleTest, ASourceStageOfOtherTargetStagesIsNotNeeded) {
-  const CheckedStrategy source = MakeStrategy(2, {"0-a", "1-b", "2-c"});
-  const CheckedStrategy target = MakeStrategy(2, {"0-a", "0-c", "1-b"});
+  const Strategy source = MakeStrategy(2, {"0-a", "1-b", "2-c"});
+  const Strategy target = MakeStrategy(2, {"0-a", "0-c", "1-b"});
   const ConversionRule rule(&source, &target);
   EXPECT_THAT(rule.NeededSourceStages(0), ElementsAre(0, 2));
   EXPECT_THAT(rule.NeededSourceStages(1), ElementsAre(1));
 }
 
 TEST(ConversionRuleTest, ATargetStageWithoutACommonParameterNeedsNoStage) {
-  const CheckedStrategy source = MakeStrategy(1, {"0-a", "1-b"});
-  const CheckedStrategy target = MakeStrategy(1, {"0-a", "0-b", "1-fresh"});
+  const Strategy source = MakeStrategy(1, {"0-a", "1-b"});
+  const Strategy target = MakeStrategy(1, {"0-a", "0-b", "1-fresh"});
   EXPECT_TRUE(ConversionRule(&source, &target).NeededSourceStages(1).empty());
 }
 
@@ -170,8 +169,8 @@ TEST(ConversionRuleTest, OneStageAlone) {
       {"the target has stages", 1, {"a"}, {"0-a", "1-b"}, std::nullopt},
   };
   for (const StageAloneRow& row : rows) {
-    const CheckedStrategy source = MakeStrategy(4, row.source, row.own_stage);
-    const CheckedStrategy target = MakeStrategy(2, row.target);
+    const Strategy source = MakeStrategy(4, row.source, row.own_stage);
+    const Strategy target = MakeStrategy(2, row.target);
     const ConversionRule rule(&source, &target);
     EXPECT_EQ(rule.stage_alone(), row.stage_alone) << row.name;
     EXPECT_EQ(rule.SourceRank(0, 1), 1 + 4 * row.stage_alone.value_or(0)) << row.name;
@@ -179,7 +178,7 @@ TEST(ConversionRuleTest, OneStageAlone) {
 }
 
 TEST(ConversionRuleTest, OneStageAloneTakesBothStrategies) {
-  const CheckedStrategy strategy = MakeStrategy(4, {"a"}, 3);
+  const Strategy strategy = MakeStrategy(4, {"a"}, 3);
   EXPECT_EQ(ConversionRule(&strategy, nullptr).stage_alone(), std::nullopt);
   EXPECT_EQ(ConversionRule(nullptr, &strategy).stage_alone(), std::nullopt);
 }

@@ -17,8 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-CheckedStrategy MakeStrategy(const std::vector<NamedLayout>& layouts) {
-  return CheckedStrategy::FromFile(ParsedStrategy("src.ckpt", 0, layouts)).value();
+Strategy MakeStrategy(const std::vector<NamedLayout>& layouts) {
+  return StrategyTables::FromFile(ParsedStrategy("src.ckpt", 0, layouts)).value();
 }
 
 TEST(HolderGroupsTest, TakesEachListOnce) {
@@ -46,7 +46,7 @@ struct Row {
   std::string message;  // empty: it fits
 };
 
-void Check(const std::vector<Row>& rows, const CheckedStrategy& strategy) {
+void Check(const std::vector<Row>& rows, const Strategy& strategy) {
   const ConversionRule rule(&strategy, nullptr);
   for (const Row& row : rows) {
     const auto groups = HolderGroups::Make({{"0.pb", row.ranks}});

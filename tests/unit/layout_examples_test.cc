@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/mindspore/checked_strategy.h"
+#include "reshard/strategy.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/rank_list.h"
@@ -30,8 +30,8 @@ ParameterLayout Layout(std::vector<int64_t> matrix, std::vector<int64_t> map, in
   return layout;
 }
 
-CheckedStrategy MakeStrategy(const std::vector<NamedLayout>& layouts) {
-  auto strategy = CheckedStrategy::FromFile(ParsedStrategy("example", 0, layouts));
+Strategy MakeStrategy(const std::vector<NamedLayout>& layouts) {
+  auto strategy = StrategyTables::FromFile(ParsedStrategy("example", 0, layouts));
   EXPECT_TRUE(strategy.ok()) << strategy.status().message();
   return *std::move(strategy);
 }
@@ -48,8 +48,7 @@ std::vector<std::string> Boxes(const ParameterLayout& layout, const Shape& full)
   return boxes;
 }
 
-std::vector<int64_t> Ranks(const CheckedStrategy& source, const CheckedStrategy& target,
-                           int64_t rank) {
+std::vector<int64_t> Ranks(const Strategy& source, const Strategy& target, int64_t rank) {
   const auto ranks = RankList(ConversionRule(&source, &target), rank);
   EXPECT_TRUE(ranks.ok()) << ranks.status().message();
   return *ranks;
@@ -102,10 +101,8 @@ TEST(LayoutExamplesTest, TwoPipelineStagesOfFourToFourCards) {
   const ParameterLayout columns = Layout({4}, {-1, 0});
   EXPECT_EQ(Boxes(rows, {16, 8})[1], "[4:8, 0:8]");
   EXPECT_EQ(Boxes(columns, {16, 8})[1], "[0:16, 2:4]");
-  const CheckedStrategy source =
-      MakeStrategy({{"0-decoder.weight", rows}, {"1-head.weight", rows}});
-  const CheckedStrategy target =
-      MakeStrategy({{"decoder.weight", columns}, {"head.weight", columns}});
+  const Strategy source = MakeStrategy({{"0-decoder.weight", rows}, {"1-head.weight", rows}});
+  const Strategy target = MakeStrategy({{"decoder.weight", columns}, {"head.weight", columns}});
   EXPECT_THAT(Ranks(source, target, 1), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   const ConversionRule rule(&source, &target);
   EXPECT_THAT(rule.NeededSourceStages(0), ElementsAre(0, 1));
@@ -124,8 +121,8 @@ TEST(LayoutExamplesTest, WeightAndMomentsFromFourDevicesToTwo) {
   EXPECT_EQ(copy.run_length, 64u);
   EXPECT_EQ(copy.target_offset, 64u);
   EXPECT_TRUE(copy.dims.empty());
-  const CheckedStrategy source = MakeStrategy({{"weight", four}, {"moments.weight", four}});
-  const CheckedStrategy target = MakeStrategy({{"weight", two}, {"moments.weight", two}});
+  const Strategy source = MakeStrategy({{"weight", four}, {"moments.weight", four}});
+  const Strategy target = MakeStrategy({{"weight", two}, {"moments.weight", two}});
   EXPECT_THAT(Ranks(source, target, 0), ElementsAre(0, 1));
   EXPECT_THAT(Ranks(source, target, 1), ElementsAre(1, 2, 3));
 }

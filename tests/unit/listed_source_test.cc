@@ -47,7 +47,7 @@ class TestSource {
   }
 
   // The bytes of a file of a target, of full tensors where there is no strategy.
-  std::string Written(const CheckedStrategy* target_strategy, int64_t rank) {
+  std::string Written(const Strategy* target_strategy, int64_t rank) {
     const ConversionRule rule(nullptr, target_strategy);
     const MindSporeTarget target(*source_, rule, "", UnmatchedPolicy::kCopy);
     PlanFindings findings;
@@ -151,7 +151,7 @@ TEST_F(ListedSourceTest, BecomesWholeTensors) {
 
 TEST_F(ListedSourceTest, IsCutByAStrategyAndCopiedWholeWhereThatHasNoLayout) {
   const auto strategy =
-      CheckedStrategy::FromFile(ParsedStrategy("target", 0, {{"w", MakeLayout({2}, {{-1, 0}})}}));
+      StrategyTables::FromFile(ParsedStrategy("target", 0, {{"w", MakeLayout({2}, {{-1, 0}})}}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   for (const int64_t rank : {0, 1}) {
     EXPECT_EQ(listed_.Written(&*strategy, rank), whole_.Written(&*strategy, rank)) << rank;

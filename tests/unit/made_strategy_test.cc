@@ -15,43 +15,44 @@
 namespace reshard {
 namespace {
 
+using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-StrategyParameter Layout(int64_t stage, std::string name, std::vector<int64_t> device_matrix,
-                         std::vector<int64_t> tensor_map) {
-  StrategyParameter layout;
-  layout.stage = stage;
-  layout.name = std::move(name);
-  layout.device_matrix = std::move(device_matrix);
-  layout.tensor_map = {std::move(tensor_map)};
-  return layout;
+NamedLayout Layout(std::string name, std::vector<int64_t> device_matrix,
+                   std::vector<int64_t> tensor_map) {
+  return {std::move(name),
+          {.device_matrix = std::move(device_matrix), .tensor_map = {std::move(tensor_map)}}};
 }
 
-Strategy TwoStages() {
-  Strategy strategy;
-  strategy.is_pipeline = true;
-  strategy.parameters = {Layout(1, "head", {2, 2}, {0, -1}), Layout(0, "embedding", {2, 2}, {1})};
-  strategy.parameters.front().opt_weight_shard_step = 2;
-  strategy.parameters.front().opt_weight_shard_size = 2;
-  return strategy;
+std::vector<std::vector<NamedLayout>> TwoStages() {
+  NamedLayout head = Layout("head", {2, 2}, {0, -1});
+  head.layout.opt_weight_shard_step = 2;
+  head.layout.opt_weight_shard_size = 2;
+  return {{Layout("embedding", {2, 2}, {1})}, {head}};
 }
 
 TEST(MadeStrategy, IsReadAsItWasWritten) {
   const TemporaryFolder folder;
+  const auto made = Strategy::MakePipeline(TwoStages());
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->path(), "the strategy");
   for (const char* name : {"s.json", "s.ckpt"}) {
     const std::string path = (folder.path() / name).string();
-    ASSERT_TRUE(WriteStrategy(TwoStages(), path, /*force=*/false).ok());
+    ASSERT_TRUE(WriteStrategy(*made, path, /*force=*/false).ok());
     const auto read = ReadStrategy(path);
     ASSERT_TRUE(read.ok()) << read.status().message();
-    EXPECT_TRUE(read->is_pipeline);
-    EXPECT_EQ(read->stages, 2);
-    EXPECT_EQ(read->devices_per_stage, 4);
-    ASSERT_EQ(read->parameters.size(), 2U);
-    EXPECT_EQ(read->parameters[0].name, "embedding");
-    EXPECT_EQ(read->parameters[1].name, "head");
-    EXPECT_EQ(read->parameters[1].stage, 1);
-    EXPECT_EQ(read->parameters[1].tensor_map, TwoStages().parameters[0].tensor_map);
-    EXPECT_EQ(read->parameters[1].opt_weight_shard_size, 2);
+    EXPECT_EQ(read->path(), path);
+    for (const Strategy& strategy : {*made, *read}) {
+      EXPECT_TRUE(strategy.is_pipeline());
+      EXPECT_EQ(strategy.devices_per_stage(), 4);
+      EXPECT_EQ(strategy.ranks(), 8);
+      EXPECT_EQ(strategy.layouts(), 2U);
+      ASSERT_EQ(strategy.stages().size(), 2U);
+      for (const StrategyStage& stage : strategy.stages()) {
+        EXPECT_THAT(stage, ElementsAreArray(TwoStages()[static_cast<size_t>(stage.number())]));
+      }
+    }
 
     EXPECT_EQ(WriteStrategy(*read, path, /*force=*/false).code(), StatusCode::kAlreadyExists);
     EXPECT_TRUE(WriteStrategy(*read, path, /*force=*/true).ok());
@@ -60,45 +61,75 @@ TEST(MadeStrategy, IsReadAsItWasWritten) {
 
 TEST(MadeStrategy, KeepsTheStageThatAFileIsOf) {
   const TemporaryFolder folder;
-  Strategy strategy;
-  strategy.own_stage = 3;
-  strategy.parameters = {Layout(0, "w", {4}, {0})};
+  const std::vector<NamedLayout> layouts = {Layout("w", {4}, {0})};
   const std::string path = (folder.path() / "stage3.ckpt").string();
-  ASSERT_TRUE(WriteStrategy(strategy, path, /*force=*/false).ok());
+  ASSERT_TRUE(WriteStrategy(Strategy::Make(layouts, 3).value(), path, /*force=*/false).ok());
   const auto read = ReadStrategy(path);
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(read->own_stage, 3);
-  EXPECT_EQ(read->parameters.front().stage, 0);
-  strategy.own_stage = -1;
-  EXPECT_EQ(WriteStrategy(strategy, path, /*force=*/true).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(read->own_stage(), 3);
+  EXPECT_EQ(read->stages().front().number(), 0);
+  EXPECT_EQ(Strategy::Make(layouts, -1).status().code(), StatusCode::kInvalidArgument);
+}
+
+// It goes through functions, containers and moves, and stays valid.
+TEST(MadeStrategy, CopiesShareTheLayouts) {
+  Strategy strategy = Strategy::Make({Layout("w", {4}, {0})}).value();
+  const Strategy copy = strategy;
+  const Strategy moved = std::move(strategy);
+  const ParameterLayout* const layout = copy.stages()[0].Find("w");
+  ASSERT_NE(layout, nullptr);
+  EXPECT_EQ(moved.stages()[0].Find("w"), layout);
+  EXPECT_EQ(strategy.stages()[0].Find("w"), layout);  // NOLINT(bugprone-use-after-move): it copies
+}
+
+// As files of MindSpore have them: an empty list behind the only one of a nested map.
+TEST(MadeStrategy, EmptyListsOfATensorMapAreLeftOut) {
+  const auto strategy =
+      Strategy::Make({{"w", {.device_matrix = {2, 2}, .tensor_map = {{0, 1}, {}}}},
+                      {"step", {.device_matrix = {4}, .tensor_map = {{}}}}});
+  ASSERT_TRUE(strategy.ok()) << strategy.status().message();
+  EXPECT_THAT(strategy->stages()[0],
+              ElementsAre(Layout("w", {2, 2}, {0, 1}), Layout("step", {4}, {})));
 }
 
 TEST(MadeStrategy, IsRefusedWhereNoFileCouldSayIt) {
-  const TemporaryFolder folder;
-  const std::string path = (folder.path() / "s.ckpt").string();
-  const auto refused = [&path](const Strategy& strategy) {
-    return WriteStrategy(strategy, path, /*force=*/true);
-  };
-  EXPECT_EQ(refused({}).code(), StatusCode::kInvalidArgument);
-  Strategy strategy = TwoStages();
-  strategy.is_pipeline = false;
-  EXPECT_THAT(refused(strategy).message(), HasSubstr("parameters of 2 stages"));
-  strategy = TwoStages();
-  strategy.parameters.front().stage = -1;
-  EXPECT_THAT(refused(strategy).message(), HasSubstr("expected a stage from 0"));
-  strategy = TwoStages();
-  strategy.parameters.pop_back();
-  EXPECT_EQ(refused(strategy).code(), StatusCode::kMismatch) << "stage 0 is missing";
+  EXPECT_EQ(Strategy::Make({}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Strategy::MakePipeline({}).status().code(), StatusCode::kInvalidArgument);
+  const auto of_one_stage = Strategy::MakePipeline({{}, TwoStages()[1]});
+  EXPECT_EQ(of_one_stage.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Strategy::Make({{"w", {.device_matrix = {2}}}}).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(Strategy::Make({Layout("0-w", {2}, {0})}).status().code(), StatusCode::kMismatch)
+      << "it would be read as a pipeline's";
+  EXPECT_EQ(Strategy::Make({Layout(std::string(2 << 20, 'w'), {2}, {0})}).status().code(),
+            StatusCode::kInvalidArgument);
   for (const std::vector<int64_t>& matrix :
        {std::vector<int64_t>{0}, {-2}, {int64_t{1} << 40}, {1 << 20, 1 << 20}}) {
-    strategy = TwoStages();
-    for (StrategyParameter& layout : strategy.parameters) layout.device_matrix = matrix;
-    EXPECT_FALSE(refused(strategy).ok());
+    EXPECT_EQ(Strategy::Make({Layout("w", matrix, {0})}).status().code(), StatusCode::kCorrupt);
   }
+  EXPECT_EQ(Strategy::Make({Layout("w", {2}, {0}), Layout("v", {4}, {0})}).status().code(),
+            StatusCode::kMismatch);
+}
+
+// JSON is read with numbers that protobuf has no place for, and a value takes more than a file.
+TEST(MadeStrategy, IsNotWrittenWhereItWouldNotBeRead) {
+  const TemporaryFolder folder;
+  const auto refused = [&folder](const ParameterLayout& layout) {
+    const auto strategy = Strategy::Make({{"w", layout}});
+    EXPECT_TRUE(strategy.ok()) << strategy.status().message();
+    return WriteStrategy(*strategy, (folder.path() / "s.ckpt").string(), /*force=*/true).code();
+  };
+  EXPECT_EQ(
+      refused(
+          {.device_matrix = {2}, .tensor_map = {{0}}, .opt_weight_shard_step = int64_t{1} << 40}),
+      StatusCode::kMismatch);
+  EXPECT_EQ(
+      refused({.device_matrix = {2}, .tensor_map = {std::vector<int64_t>(size_t{1} << 20, -1)}}),
+      StatusCode::kMismatch);
 }
 
 TEST(ShardBox, IsWhatARankHolds) {
-  const StrategyParameter columns = Layout(3, "7-w", {2, 4}, {-1, 0});
+  const NamedLayout columns = Layout("7-w", {2, 4}, {-1, 0});
   const auto box = ShardBox(columns, {6, 8}, 5);
   ASSERT_TRUE(box.ok()) << box.status().message();
   EXPECT_EQ(ToString(*box), "[0:6, 2:4]");

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/mindspore/checked_strategy.h"
+#include "src/mindspore/strategy_tables.h"
 #include "src/write/gather.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/strategy_bytes.h"
@@ -47,7 +47,7 @@ class MergeTargetTest : public testing::Test {
 
   Result<std::unique_ptr<MergeTarget>> Slices() { return MergeSlices(Files(), nullptr); }
   Result<std::unique_ptr<MergeTarget>> Slices(const std::vector<NamedLayout>& layouts) {
-    const auto strategy = CheckedStrategy::FromFile(ParsedStrategy("strategy.ckpt", 0, layouts));
+    const auto strategy = StrategyTables::FromFile(ParsedStrategy("strategy.ckpt", 0, layouts));
     EXPECT_TRUE(strategy.ok()) << strategy.status().message();
     return MergeSlices(Files(), &*strategy);
   }
@@ -171,7 +171,7 @@ TEST_F(MergeTargetTest, SlicesThatDoNotFitAreRefused) {
 TEST_F(MergeTargetTest, AStrategyOfOtherDevicesIsRefused) {
   Open({Bytes("a", {1}, "a"), Bytes("a", {1}, "b")});
   EXPECT_EQ(Slices({{"a", MakeLayout({4}, {{0}})}}).status().code(), StatusCode::kMismatch);
-  auto strategy = CheckedStrategy::FromStageFiles(
+  auto strategy = StrategyTables::FromStageFiles(
       "stages", {ParsedStrategy("0.ckpt", 0, {{"a", MakeLayout({2}, {{0}})}}),
                  ParsedStrategy("1.ckpt", 1, {{"b", MakeLayout({2}, {{0}})}})});
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();

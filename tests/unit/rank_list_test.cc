@@ -19,8 +19,8 @@ using testing::HasSubstr;
 using Layouts = std::vector<NamedLayout>;
 using Ranks = std::vector<int64_t>;
 
-CheckedStrategy MakeStrategy(const std::string& path, const Layouts& layouts) {
-  return CheckedStrategy::FromFile(ParsedStrategy(path, 0, layouts)).value();
+Strategy MakeStrategy(const std::string& path, const Layouts& layouts) {
+  return StrategyTables::FromFile(ParsedStrategy(path, 0, layouts)).value();
 }
 
 ParameterLayout Sharded(ParameterLayout layout, int64_t step, int64_t size) {
@@ -36,8 +36,8 @@ ParameterLayout Shaped(ParameterLayout layout, Shape shape) {
 
 // No layouts: no strategy on that side.
 Result<Ranks> List(const Layouts& source, const Layouts& target, int64_t rank) {
-  std::optional<CheckedStrategy> source_strategy;
-  std::optional<CheckedStrategy> target_strategy;
+  std::optional<Strategy> source_strategy;
+  std::optional<Strategy> target_strategy;
   if (!source.empty()) source_strategy = MakeStrategy("src.ckpt", source);
   if (!target.empty()) target_strategy = MakeStrategy("dst.ckpt", target);
   return RankList(ConversionRule(source_strategy ? &*source_strategy : nullptr,
@@ -133,10 +133,10 @@ TEST(RankListTest, IsTheLeastThatCovers) {
 
 // A stage of 8 devices that the file says is stage 3, converted alone.
 TEST(RankListTest, OneStageAloneCountsItsRanksFromItsOwn) {
-  const CheckedStrategy source =
-      CheckedStrategy::FromFile(ParsedStrategy("src.ckpt", 3, {{"a", MakeLayout({8}, {{0}})}}))
+  const Strategy source =
+      StrategyTables::FromFile(ParsedStrategy("src.ckpt", 3, {{"a", MakeLayout({8}, {{0}})}}))
           .value();
-  const CheckedStrategy target =
+  const Strategy target =
       MakeStrategy("dst.ckpt", {{"a", MakeLayout({4}, {{0}})}, {"b", MakeLayout({4}, {{0}})}});
   EXPECT_EQ(*RankList(ConversionRule(&source, &target), 0), Ranks({24, 25}));
   EXPECT_EQ(*RankList(ConversionRule(&source, &target), 3), Ranks({27, 30, 31}));

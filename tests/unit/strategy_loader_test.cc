@@ -177,7 +177,7 @@ TEST(StrategyLoaderTest, LoadsAFileOfAnyNameAndEncoding) {
     EXPECT_EQ(strategy->path(), path);
     EXPECT_FALSE(strategy->is_pipeline());
     EXPECT_EQ(strategy->own_stage(), 3);
-    EXPECT_THAT(strategy->stages()[0].layouts(), ElementsAreArray(kFirst));
+    EXPECT_THAT(strategy->stages()[0], ElementsAreArray(kFirst));
   }
 }
 
@@ -196,9 +196,9 @@ TEST(StrategyLoaderTest, JoinsTheStageFilesOfAFolder) {
   EXPECT_TRUE(strategy->is_pipeline());
   EXPECT_EQ(strategy->path(), folder.path().string());
   ASSERT_EQ(strategy->stages().size(), 2U);
-  EXPECT_THAT(strategy->stages()[0].layouts(), ElementsAreArray(kFirst));
+  EXPECT_THAT(strategy->stages()[0], ElementsAreArray(kFirst));
   EXPECT_EQ(strategy->stages()[0].path(), (folder.path() / "z.json").string());
-  EXPECT_THAT(strategy->stages()[1].layouts(), ElementsAreArray(kSecond));
+  EXPECT_THAT(strategy->stages()[1], ElementsAreArray(kSecond));
   EXPECT_THAT(strategy->notes(),
               ElementsAre(folder.path().string() +
                           ": skipped 1 strategy file, the same as another of its stage"));

@@ -68,11 +68,13 @@ class StrategySpecTest : public testing::Test {
     const auto strategy = ReadStrategy(options_.output);
     if (!strategy.ok()) return {strategy.status().message()};
     std::vector<std::string> lines;
-    for (const StrategyParameter& parameter : strategy->parameters) {
-      lines.push_back(std::to_string(parameter.stage) + " " + parameter.name + " " +
-                      ToString(parameter.device_matrix) + " " + ToString(parameter.tensor_map[0]) +
-                      " " + std::to_string(parameter.opt_weight_shard_step) + " " +
-                      std::to_string(parameter.opt_weight_shard_size));
+    for (const StrategyStage& stage : strategy->stages()) {
+      for (const auto [name, layout] : stage) {
+        lines.push_back(std::to_string(stage.number()) + " " + std::string(name) + " " +
+                        ToString(layout.device_matrix) + " " + ToString(layout.tensor_map[0]) +
+                        " " + std::to_string(layout.opt_weight_shard_step) + " " +
+                        std::to_string(layout.opt_weight_shard_size));
+      }
     }
     return lines;
   }

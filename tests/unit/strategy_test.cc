@@ -1,4 +1,4 @@
-#include "src/mindspore/checked_strategy.h"
+#include "src/mindspore/strategy_tables.h"
 
 #include <gmock/gmock.h>
 
@@ -44,7 +44,7 @@ TEST(StrategyTest, SplitsStagePrefixes) {
 TEST(StrategyTest, OneStage) {
   StrategyFile file = File({Cut("a-b", {2, 4}), Cut("0-c", {8}), Cut("d", {4, 2})});
   file.first_item_stage = 3;
-  const auto strategy = CheckedStrategy::FromFile(file);
+  const auto strategy = StrategyTables::FromFile(file);
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_FALSE(strategy->is_pipeline());
   EXPECT_EQ(strategy->path(), "s.ckpt");
@@ -52,8 +52,7 @@ TEST(StrategyTest, OneStage) {
   EXPECT_EQ(strategy->ranks(), 8);
   EXPECT_EQ(strategy->own_stage(), 3);
   ASSERT_EQ(strategy->stages().size(), 1U);
-  EXPECT_THAT(strategy->stages()[0].layouts(),
-              ElementsAreArray(file.layouts.begin(), file.layouts.end()));
+  EXPECT_THAT(strategy->stages()[0], ElementsAreArray(file.layouts.begin(), file.layouts.end()));
   EXPECT_EQ(*strategy->stages()[0].Find("0-c"), MakeLayout({8}, {{0}}));
   EXPECT_EQ(strategy->stages()[0].Find("c"), nullptr);
   EXPECT_TRUE(strategy->Contains("a-b"));
@@ -61,41 +60,40 @@ TEST(StrategyTest, OneStage) {
 }
 
 TEST(StrategyTest, APipelineInOneFile) {
-  const auto strategy = CheckedStrategy::FromFile(
+  const auto strategy = StrategyTables::FromFile(
       File({Cut("1-x", {4}), Cut("0-x", {2, 2}), Cut("0-layer-norm", {4}), Cut("01-y", {4})}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_TRUE(strategy->is_pipeline());
   EXPECT_EQ(strategy->devices_per_stage(), 4);
   EXPECT_EQ(strategy->ranks(), 8);
   ASSERT_EQ(strategy->stages().size(), 2U);
-  EXPECT_THAT(strategy->stages()[0].layouts(),
-              ElementsAre(Cut("x", {2, 2}), Cut("layer-norm", {4})));
-  EXPECT_THAT(strategy->stages()[1].layouts(), ElementsAre(Cut("x", {4}), Cut("y", {4})));
+  EXPECT_THAT(strategy->stages()[0], ElementsAre(Cut("x", {2, 2}), Cut("layer-norm", {4})));
+  EXPECT_THAT(strategy->stages()[1], ElementsAre(Cut("x", {4}), Cut("y", {4})));
 }
 
 TEST(StrategyTest, OfSeveralLayoutsOfOneNameTheLastCounts) {
   // The earlier one is not even counted.
   const auto strategy =
-      CheckedStrategy::FromFile(File({Cut("x", {16}), Cut("y", {4}), Cut("x", {2, 2})}));
+      StrategyTables::FromFile(File({Cut("x", {16}), Cut("y", {4}), Cut("x", {2, 2})}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
-  EXPECT_THAT(strategy->stages()[0].layouts(), ElementsAre(Cut("x", {2, 2}), Cut("y", {4})));
+  EXPECT_THAT(strategy->stages()[0], ElementsAre(Cut("x", {2, 2}), Cut("y", {4})));
 }
 
 TEST(StrategyTest, AnEmptyDeviceMatrixIsOneDevice) {
-  const auto strategy = CheckedStrategy::FromFile(File({Cut("0-x", {}), Cut("1-x", {1, 1})}));
+  const auto strategy = StrategyTables::FromFile(File({Cut("0-x", {}), Cut("1-x", {1, 1})}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_EQ(strategy->devices_per_stage(), 1);
   EXPECT_EQ(strategy->ranks(), 2);
 }
 
 TEST(StrategyTest, ItsCopiesFindTheirOwnLayouts) {
-  std::optional<CheckedStrategy> copy;
+  std::optional<Strategy> copy;
   {
-    const auto strategy = CheckedStrategy::FromFile(File({Cut("x", {2})}));
+    const auto strategy = StrategyTables::FromFile(File({Cut("x", {2})}));
     ASSERT_TRUE(strategy.ok());
     copy = *strategy;
   }
-  EXPECT_EQ(copy->stages()[0].Find("x"), &copy->stages()[0].layouts()[0].layout);
+  EXPECT_EQ(copy->stages()[0].Find("x"), &copy->stages()[0][0].layout);
 }
 
 TEST(StrategyTest, RejectsFiles) {
@@ -179,7 +177,7 @@ TEST(StrategyTest, RejectsFiles) {
       {"a name to be escaped", {Cut("a\n", {0})}, StatusCode::kCorrupt, "parameter \"a\\n\": "},
   };
   for (const Row& row : rows) {
-    const auto strategy = CheckedStrategy::FromFile(File(row.layouts));
+    const auto strategy = StrategyTables::FromFile(File(row.layouts));
     ASSERT_FALSE(strategy.ok()) << row.name;
     EXPECT_EQ(strategy.status().code(), row.code) << row.name;
     EXPECT_THAT(strategy.status().message(), HasSubstr(row.message)) << row.name;
@@ -190,11 +188,11 @@ TEST(StrategyTest, RejectsFiles) {
 TEST(StrategyTest, AStageBeyondTheLastRankIsRefused) {
   StrategyFile file = File({Cut("a", {2, 2})});
   file.first_item_stage = kMaxRanks / 4 - 1;
-  EXPECT_EQ(CheckedStrategy::FromFile(file)->own_stage(), kMaxRanks / 4 - 1);
+  EXPECT_EQ(StrategyTables::FromFile(file)->own_stage(), kMaxRanks / 4 - 1);
   for (const int64_t stage :
        {kMaxRanks / 4, int64_t{1} << 32, std::numeric_limits<int64_t>::max()}) {
     file.first_item_stage = stage;
-    const auto strategy = CheckedStrategy::FromFile(file);
+    const auto strategy = StrategyTables::FromFile(file);
     EXPECT_EQ(strategy.status().code(), StatusCode::kCorrupt);
     EXPECT_EQ(strategy.status().message(), "s.ckpt: expected at most 1048576 ranks, found stage " +
                                                std::to_string(stage) + " of 4 devices");
@@ -202,24 +200,24 @@ TEST(StrategyTest, AStageBeyondTheLastRankIsRefused) {
 }
 
 TEST(StrategyTest, KnowsTheLowestStageOfAName) {
-  const auto strategy = CheckedStrategy::FromFile(
+  const auto strategy = StrategyTables::FromFile(
       File({Cut("2-x", {2}), Cut("1-x", {2}), Cut("0-y", {2}), Cut("1-y", {2})}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_EQ(strategy->LowestStage("x"), 1);
   EXPECT_EQ(strategy->LowestStage("y"), 0);
   EXPECT_EQ(strategy->LowestStage("0-y"), std::nullopt);
-  EXPECT_EQ(CheckedStrategy::FromFile(File({Cut("x", {2})}))->LowestStage("x"), 0);
+  EXPECT_EQ(StrategyTables::FromFile(File({Cut("x", {2})}))->LowestStage("x"), 0);
 }
 
 TEST(StrategyTest, TakesDevicesUpToTheLimit) {
-  const auto strategy = CheckedStrategy::FromFile(File({Cut("a", std::vector<int64_t>(20, 2))}));
+  const auto strategy = StrategyTables::FromFile(File({Cut("a", std::vector<int64_t>(20, 2))}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_EQ(strategy->ranks(), kMaxRanks);
-  EXPECT_TRUE(CheckedStrategy::FromFile(File({Cut("a", std::vector<int64_t>(64, 1))})).ok());
+  EXPECT_TRUE(StrategyTables::FromFile(File({Cut("a", std::vector<int64_t>(64, 1))})).ok());
 }
 
 TEST(StrategyTest, JoinsStageFilesOfAnyOrder) {
-  const auto strategy = CheckedStrategy::FromStageFiles(
+  const auto strategy = StrategyTables::FromStageFiles(
       "strategies",
       {StageFileOf(1, {Cut("b", {4}), Cut("a", {4})}), StageFileOf(0, {Cut("a", {2, 2})})});
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
@@ -228,14 +226,14 @@ TEST(StrategyTest, JoinsStageFilesOfAnyOrder) {
   EXPECT_EQ(strategy->ranks(), 8);
   ASSERT_EQ(strategy->stages().size(), 2U);
   EXPECT_EQ(strategy->stages()[0].path(), "stage0.ckpt");
-  EXPECT_THAT(strategy->stages()[0].layouts(), ElementsAre(Cut("a", {2, 2})));
-  EXPECT_THAT(strategy->stages()[1].layouts(), ElementsAre(Cut("b", {4}), Cut("a", {4})));
+  EXPECT_THAT(strategy->stages()[0], ElementsAre(Cut("a", {2, 2})));
+  EXPECT_THAT(strategy->stages()[1], ElementsAre(Cut("b", {4}), Cut("a", {4})));
   EXPECT_THAT(strategy->notes(), IsEmpty());
 }
 
 TEST(StrategyTest, OneStageFileIsAPipelineOfOneStage) {
   const auto strategy =
-      CheckedStrategy::FromStageFiles("strategies", {StageFileOf(0, {Cut("a", {4})})});
+      StrategyTables::FromStageFiles("strategies", {StageFileOf(0, {Cut("a", {4})})});
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_TRUE(strategy->is_pipeline());
   EXPECT_EQ(strategy->stages().size(), 1U);
@@ -248,7 +246,7 @@ TEST(StrategyTest, SkipsRepeatedAndMergedFilesWithANote) {
   files[0].copies = {"copy.ckpt"};
   files[1].path = "again.ckpt";
   files[2].path = "merged.ckpt";
-  const auto strategy = CheckedStrategy::FromStageFiles("strategies", files);
+  const auto strategy = StrategyTables::FromStageFiles("strategies", files);
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_THAT(strategy->notes(),
               ElementsAre("strategies: skipped 1 merged strategy file: merged.ckpt",
@@ -262,7 +260,7 @@ TEST(StrategyTest, ANoteNamesTheFirstMergedFiles) {
     files.push_back(StageFileOf(0, {Cut("0-a", {2})}));
     files.back().path = "folder/m" + std::to_string(i);
   }
-  const auto strategy = CheckedStrategy::FromStageFiles("folder", files);
+  const auto strategy = StrategyTables::FromStageFiles("folder", files);
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_THAT(strategy->notes(),
               ElementsAre("folder: skipped 25 merged strategy files: m0, m1, m2 and 22 more"));
@@ -308,7 +306,7 @@ TEST(StrategyTest, RejectsStageFiles) {
        "strategies: expected the strategy files of the stages, found only merged ones"},
   };
   for (const Row& row : rows) {
-    const auto strategy = CheckedStrategy::FromStageFiles("strategies", row.files);
+    const auto strategy = StrategyTables::FromStageFiles("strategies", row.files);
     ASSERT_FALSE(strategy.ok()) << row.name;
     EXPECT_EQ(strategy.status().code(), StatusCode::kMismatch) << row.name;
     EXPECT_THAT(strategy.status().message(), HasSubstr(row.message)) << row.name;

@@ -125,7 +125,7 @@ Status MindFormersSpelling::CheckWorldSize(const std::string& target_strategy) c
   if (!target_strategy.empty()) {
     const Result<Strategy> strategy = ReadStrategy(target_strategy);
     if (!strategy.ok()) return strategy.status();
-    ranks = strategy->stages * strategy->devices_per_stage;
+    ranks = strategy->ranks();
   }
   if (*world_size_ == ranks) return {};
   return InvalidArgumentError(

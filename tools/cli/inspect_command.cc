@@ -537,7 +537,7 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
 }
 
 void InspectCommand::ShowStrategy(const Strategy& strategy) {
-  if (!quiet()) PrintNotes(strategy.notes);
+  if (!quiet()) PrintNotes(strategy.notes());
   filter_matched_ |= AnyLayoutMatches(strategy, filter_);
   if (json()) {
     found_.strategies.push_back(ShownOf(strategy, filter_));

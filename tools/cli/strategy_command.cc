@@ -24,7 +24,7 @@ StrategyShowCommand::StrategyShowCommand(CLI::App& parent)
 int StrategyShowCommand::Run() {
   const Result<Strategy> strategy = ReadStrategy(path_);
   if (!strategy.ok()) return Fail(strategy.status());
-  if (!quiet()) PrintNotes(strategy->notes);
+  if (!quiet()) PrintNotes(strategy->notes());
   std::vector<Warning> warnings;
   if (filter_.given() && !AnyLayoutMatches(*strategy, filter_)) {
     warnings.push_back(filter_.NothingTaken());

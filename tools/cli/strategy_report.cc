@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -26,19 +25,28 @@ std::string TensorMapText(const std::vector<std::vector<int64_t>>& tensor_map) {
   return fmt::format("[{}]", fmt::join(dims, ", "));
 }
 
-std::string OptimizerSharding(const StrategyParameter& parameter) {
-  if (parameter.opt_weight_shard_step == 0 || parameter.opt_weight_shard_size == 0) return "-";
-  if (parameter.opt_weight_shard_size == -1) return "all replicas";
-  return fmt::format("{} parts", parameter.opt_weight_shard_size);
+std::string OptimizerSharding(const ParameterLayout& layout) {
+  if (layout.opt_weight_shard_step == 0 || layout.opt_weight_shard_size == 0) return "-";
+  if (layout.opt_weight_shard_size == -1) return "all replicas";
+  return fmt::format("{} parts", layout.opt_weight_shard_size);
+}
+
+// Calls `visit` with the stage and each layout whose parameter the filter takes.
+template <typename Visitor>
+void ForEachTaken(const Strategy& strategy, const NameFilter& filter, const Visitor& visit) {
+  for (const StrategyStage& stage : strategy.stages()) {
+    for (const LayoutEntry named : stage) {
+      if (filter.Takes(named.name)) visit(stage.number(), named);
+    }
+  }
 }
 
 }  // namespace
 
 bool AnyLayoutMatches(const Strategy& strategy, const NameFilter& filter) {
-  const auto matches = [&filter](const StrategyParameter& parameter) {
-    return filter.Takes(parameter.name);
-  };
-  return std::any_of(strategy.parameters.begin(), strategy.parameters.end(), matches);
+  bool found = false;
+  ForEachTaken(strategy, filter, [&found](auto&&...) { found = true; });
+  return found;
 }
 
 std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
@@ -51,31 +59,27 @@ std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
   }
   ParameterTable table(std::move(columns));
   table.FoldCopies({});
-  for (const StrategyParameter& parameter : strategy.parameters) {
-    if (!filter.Takes(parameter.name)) continue;
-    std::vector<std::string> cells = {FormatList(parameter.device_matrix),
-                                      TensorMapText(parameter.tensor_map),
-                                      OptimizerSharding(parameter)};
+  ForEachTaken(strategy, filter, [&](int64_t stage, const LayoutEntry& named) {
+    const auto& [name, layout] = named;
+    std::vector<std::string> cells = {FormatList(layout.device_matrix),
+                                      TensorMapText(layout.tensor_map), OptimizerSharding(layout)};
     if (detail.every_field) {
-      cells.push_back(fmt::format("{}", parameter.opt_weight_shard_step));
-      cells.push_back(fmt::format("{}", parameter.opt_weight_shard_size));
-      cells.push_back(parameter.tensor_shape ? FormatList(*parameter.tensor_shape) : "-");
+      cells.push_back(fmt::format("{}", layout.opt_weight_shard_step));
+      cells.push_back(fmt::format("{}", layout.opt_weight_shard_size));
+      cells.push_back(layout.tensor_shape ? FormatList(*layout.tensor_shape) : "-");
     }
-    table.Add(parameter.name, std::move(cells), parameter.stage);
-  }
-  return fmt::format("{}: strategy, {} of {}, {}\n{}\n\n{}", PrintableName(strategy.path),
-                     FormatCount(static_cast<uint64_t>(strategy.stages), "stage"),
-                     FormatCount(static_cast<uint64_t>(strategy.devices_per_stage), "device"),
-                     FormatCount(strategy.parameters.size(), "parameter"),
-                     StrategyInWords(strategy), table.ToText(detail.every_parameter));
+    table.Add(std::string(name), std::move(cells), stage);
+  });
+  return fmt::format("{}: strategy, {} of {}, {}\n{}\n\n{}", PrintableName(strategy.path()),
+                     FormatCount(strategy.stages().size(), "stage"),
+                     FormatCount(static_cast<uint64_t>(strategy.devices_per_stage()), "device"),
+                     FormatCount(strategy.layouts(), "parameter"), StrategyInWords(strategy),
+                     table.ToText(detail.every_parameter));
 }
 
-ShownStrategy ShownOf(Strategy strategy, const NameFilter& filter) {
-  std::string meaning = StrategyInWords(strategy);
-  std::erase_if(strategy.parameters, [&filter](const StrategyParameter& parameter) {
-    return !filter.Takes(parameter.name);
-  });
-  return {std::move(strategy), std::move(meaning)};
+ShownStrategy ShownOf(const Strategy& strategy, const NameFilter& filter) {
+  return ShownOf(strategy, StrategyInWords(strategy),
+                 [&filter](std::string_view name) { return filter.Takes(name); });
 }
 
 }  // namespace reshard

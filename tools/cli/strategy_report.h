@@ -28,7 +28,7 @@ std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
 bool AnyLayoutMatches(const Strategy& strategy, const NameFilter& filter);
 
 // The strategy with the parameters that the filter takes.
-ShownStrategy ShownOf(Strategy strategy, const NameFilter& filter);
+ShownStrategy ShownOf(const Strategy& strategy, const NameFilter& filter);
 
 // "s8.ckpt: 1 stage of 8 devices, 63 layouts, 4.0 KiB"
 template <typename Report>

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "reshard/tensor.h"
-#include "src/mindspore/parameter_layout.h"
 
 namespace reshard {
 

@@ -13,14 +13,14 @@ namespace reshard {
 namespace {
 
 // The parts that a tensor map cuts a parameter into; 0 where it names no axis of the matrix.
-int64_t PartsOf(const StrategyParameter& parameter) {
+int64_t PartsOf(const ParameterLayout& layout) {
   int64_t parts = 1;
-  for (const std::vector<int64_t>& axes : parameter.tensor_map) {
+  for (const std::vector<int64_t>& axes : layout.tensor_map) {
     for (const int64_t axis : axes) {
       if (axis < 0) continue;  // not cut
-      const auto count = std::ssize(parameter.device_matrix);
+      const auto count = std::ssize(layout.device_matrix);
       if (axis >= count) return 0;
-      parts *= parameter.device_matrix[static_cast<size_t>(count - 1 - axis)];
+      parts *= layout.device_matrix[static_cast<size_t>(count - 1 - axis)];
     }
   }
   return parts;
@@ -39,16 +39,18 @@ std::string Alternatives(const std::set<int64_t>& numbers) {
 }  // namespace
 
 std::string StrategyInWords(const Strategy& strategy) {
-  const int64_t devices = strategy.devices_per_stage;
+  const int64_t devices = strategy.devices_per_stage();
   std::set<int64_t> parts;   // of what tensor maps cut
   std::set<int64_t> shards;  // of what is cut further, over its replicas
-  for (const StrategyParameter& parameter : strategy.parameters) {
-    const int64_t cut = PartsOf(parameter);
-    if (cut > 1) parts.insert(cut);
-    if (cut < 1 || parameter.opt_weight_shard_step == 0) continue;
-    const int64_t over =
-        parameter.opt_weight_shard_size == -1 ? devices / cut : parameter.opt_weight_shard_size;
-    if (over > 1) shards.insert(over);
+  for (const StrategyStage& stage : strategy.stages()) {
+    for (const LayoutEntry named : stage) {
+      const int64_t cut = PartsOf(named.layout);
+      if (cut > 1) parts.insert(cut);
+      if (cut < 1 || named.layout.opt_weight_shard_step == 0) continue;
+      const int64_t size = named.layout.opt_weight_shard_size;
+      const int64_t over = size == -1 ? devices / cut : size;
+      if (over > 1) shards.insert(over);
+    }
   }
   std::vector<std::string> words;
   if (parts.size() > 1) {
@@ -65,7 +67,8 @@ std::string StrategyInWords(const Strategy& strategy) {
   }
   if (words.empty()) words.emplace_back("nothing is cut");
   std::string text = fmt::format("{}", fmt::join(words, ", "));
-  if (strategy.stages > 1) text += fmt::format("; {} stages", strategy.stages);
+  const size_t stages = strategy.stages().size();
+  if (stages > 1) text += fmt::format("; {} stages", stages);
   return text;
 }
 

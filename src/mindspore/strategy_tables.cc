@@ -1,4 +1,4 @@
-#include "src/mindspore/checked_strategy.h"
+#include "src/mindspore/strategy_tables.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,12 +8,16 @@
 #include <cassert>
 #include <charconv>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <span>
 
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/strategy_wire.h"
 
 namespace reshard {
 namespace {
@@ -49,17 +53,16 @@ std::string Devices(const LayoutEntry& named, int64_t devices) {
 }
 
 // Returns the devices of a stage, on which all its layouts have to agree.
-Result<int64_t> DevicesOf(const StrategyStage& stage, std::string_view name_of_stage) {
+Result<int64_t> DevicesOf(const LayoutTable& stage, std::string_view name_of_stage) {
   std::optional<int64_t> devices;
-  for (const LayoutEntry named : stage.layouts()) {
+  for (const LayoutEntry named : stage) {
     RESHARD_ASSIGN_OR_RETURN(const int64_t found, DevicesOf(stage.path(), named));
     if (!devices) devices = found;
     if (*devices == found) continue;
-    return MismatchError(
-        fmt::format("{}: the layouts of {} are for different device counts: {}, {}; expected one "
-                    "count; is the file put together from several strategies?",
-                    Escape(stage.path()), name_of_stage, Devices(stage.layouts().front(), *devices),
-                    Devices(named, found)));
+    return MismatchError(fmt::format(
+        "{}: the layouts of {} are for different device counts: {}, {}; expected one "
+        "count; is the file put together from several strategies?",
+        Escape(stage.path()), name_of_stage, Devices(stage[0], *devices), Devices(named, found)));
   }
   return *devices;
 }
@@ -82,13 +85,13 @@ Status CheckNoneMissing(const std::string& path, const std::vector<int64_t>& sta
 }
 
 // Returns what makes two stages differ, or nothing; the order of layouts does not.
-std::optional<std::string> Difference(const StrategyStage& a, const StrategyStage& b) {
-  for (const LayoutEntry named : a.layouts()) {
+std::optional<std::string> Difference(const LayoutTable& a, const LayoutTable& b) {
+  for (const LayoutEntry named : a) {
     const ParameterLayout* other = b.Find(named.name);
     if (other == nullptr) return fmt::format("only the first has {}", Quote(named.name));
     if (*other != named.layout) return fmt::format("in the layout of {}", Quote(named.name));
   }
-  for (const LayoutEntry named : b.layouts()) {
+  for (const LayoutEntry named : b) {
     if (a.Find(named.name) == nullptr) {
       return fmt::format("only the second has {}", Quote(named.name));
     }
@@ -100,16 +103,35 @@ std::string FileName(const std::string& path) {
   return Escape(std::filesystem::path(path).filename().string());
 }
 
+// `stages`, as a file that has them is read.
+Result<Strategy> MakeOf(std::span<const std::vector<NamedLayout>> stages, bool is_pipeline,
+                        int64_t own_stage) {
+  std::vector<LayoutTable> tables(stages.size());
+  for (size_t s = 0; s < stages.size(); ++s) {
+    for (NamedLayout named : stages[s]) {
+      auto& map = named.layout.tensor_map;
+      if (map.empty() || named.name.size() > kMaxStrategyItemBytes) {
+        return InvalidArgumentError(
+            fmt::format("{}: parameter {}: expected a {}", kMadeStrategy, Quote(named.name),
+                        map.empty() ? "tensor map, found none"
+                                    : fmt::format("name of at most {} bytes, found {}",
+                                                  kMaxStrategyItemBytes, named.name.size())));
+      }
+      // MindSpore puts an empty list behind the only one of a nested map.
+      std::erase_if(map, [](const std::vector<int64_t>& axes) { return axes.empty(); });
+      if (map.empty()) map.emplace_back();  // a scalar's
+      tables[s].push_back(named);
+    }
+  }
+  return StrategyTables::FromLayouts(std::move(tables), is_pipeline, own_stage);
+}
+
 }  // namespace
 
 void LayoutTable::push_back(const LayoutEntry& entry) {
   const uint32_t layout = Intern(entry.layout);
   const std::string_view name = names_.Keep(entry.name);
   entries_.push_back({name.data(), static_cast<uint32_t>(name.size()), layout});
-}
-
-void LayoutTable::Replace(size_t place, const ParameterLayout& layout) {
-  entries_[place].layout = Intern(layout);
 }
 
 uint32_t LayoutTable::Intern(const ParameterLayout& layout) {
@@ -126,42 +148,43 @@ uint32_t LayoutTable::Intern(const ParameterLayout& layout) {
   return place;
 }
 
-StrategyStage::StrategyStage(std::string path, LayoutTable layouts)
-    : path_(std::move(path)), layouts_(std::move(layouts)) {
-  by_name_.resize(std::bit_ceil(2 * layouts_.size() + 1));
+void LayoutTable::Finish(std::string path) {
+  path_ = std::move(path);
+  by_name_.assign(std::bit_ceil(2 * size() + 1), 0);
   bool repeated = false;
-  for (size_t i = 0; i < layouts_.size() && !repeated; ++i) {
-    uint32_t& slot = by_name_[SlotOf(layouts_[i].name)];
+  for (size_t i = 0; i < size() && !repeated; ++i) {
+    uint32_t& slot = by_name_[SlotOf((*this)[i].name)];
     repeated = slot != 0;
     slot = static_cast<uint32_t>(i + 1);
   }
   if (!repeated) return;
-  const LayoutTable all = std::exchange(layouts_, {});
-  std::fill(by_name_.begin(), by_name_.end(), 0);
+  const LayoutTable all = std::exchange(*this, {});
+  path_ = all.path_;
+  by_name_.assign(all.by_name_.size(), 0);
   for (const LayoutEntry entry : all) {
     uint32_t& slot = by_name_[SlotOf(entry.name)];
     if (slot != 0) {
-      layouts_.Replace(slot - 1, entry.layout);
+      entries_[slot - 1].layout = Intern(entry.layout);
     } else {
-      layouts_.push_back(entry);
-      slot = static_cast<uint32_t>(layouts_.size());
+      push_back(entry);
+      slot = static_cast<uint32_t>(size());
     }
   }
 }
 
-size_t StrategyStage::SlotOf(std::string_view name) const {
+size_t LayoutTable::SlotOf(std::string_view name) const {
   const size_t mask = by_name_.size() - 1;
   size_t slot = std::hash<std::string_view>()(name) & mask;
-  while (by_name_[slot] != 0 && layouts_[by_name_[slot] - 1].name != name) slot = (slot + 1) & mask;
+  while (by_name_[slot] != 0 && (*this)[by_name_[slot] - 1].name != name) slot = (slot + 1) & mask;
   return slot;
 }
 
-const ParameterLayout* StrategyStage::Find(std::string_view name) const {
+const ParameterLayout* LayoutTable::Find(std::string_view name) const {
   const uint32_t place = by_name_[SlotOf(name)];
-  return place == 0 ? nullptr : &layouts_[place - 1].layout;
+  return place == 0 ? nullptr : &(*this)[place - 1].layout;
 }
 
-Status CheckedStrategy::SetStages(std::vector<StrategyStage> stages) {
+Status StrategyTables::SetStages(std::vector<LayoutTable> stages) {
   for (size_t s = 0; s < stages.size(); ++s) {
     const std::string name = is_pipeline_ ? fmt::format("stage {}", s) : "this file";
     RESHARD_ASSIGN_OR_RETURN(const int64_t devices, DevicesOf(stages[s], name));
@@ -170,31 +193,36 @@ Status CheckedStrategy::SetStages(std::vector<StrategyStage> stages) {
       return MismatchError(
           fmt::format("{}: the stages are for different device counts: in stage 0 {}, in stage {} "
                       "{}; expected one count; are these stages of one run?",
-                      Escape(path_), Devices(stages[0].layouts().front(), devices_per_stage_), s,
-                      Devices(stages[s].layouts().front(), devices)));
+                      Escape(path_), Devices(stages[0][0], devices_per_stage_), s,
+                      Devices(stages[s][0], devices)));
     }
+    layouts_ += stages[s].size();
   }
   const auto count = static_cast<int64_t>(stages.size());
   if (count > kMaxRanks / devices_per_stage_) {
     return CorruptError(fmt::format("{}: expected at most {} ranks, found {} stages of {} devices",
                                     Escape(path_), kMaxRanks, count, devices_per_stage_));
   }
-  stages_ = std::move(stages);
-  if (count == 1) return {};
-  for (int64_t s = 0; s < count; ++s) {
-    for (const LayoutEntry named : stages_[static_cast<size_t>(s)].layouts()) {
-      lowest_stages_.emplace(named.name, s);
-    }
+  // Ranks count from the stage's first one, wherever only this stage is there.
+  if (own_stage_ >= kMaxRanks / devices_per_stage_) {
+    return CorruptError(fmt::format("{}: expected at most {} ranks, found stage {} of {} devices",
+                                    Escape(path_), kMaxRanks, own_stage_, devices_per_stage_));
+  }
+  tables_ = std::move(stages);
+  for (const LayoutTable& table : tables_) {
+    const StrategyStage& stage = stages_.emplace_back(table, std::ssize(stages_));
+    if (count == 1) break;
+    for (const LayoutEntry named : table) lowest_stages_.emplace(named.name, stage.number());
   }
   return {};
 }
 
-Result<CheckedStrategy> CheckedStrategy::FromFile(StrategyFile file) {
+Result<Strategy> StrategyTables::FromFile(StrategyFile file) {
   assert(!file.layouts.empty());
-  CheckedStrategy strategy(file.path, IsMerged(file.layouts));
-  strategy.own_stage_ = file.first_item_stage.value_or(0);
-  std::vector<StrategyStage> stages;
-  if (strategy.is_pipeline_) {
+  const auto made = std::make_shared<StrategyTables>(
+      StrategyTables(file.path, IsMerged(file.layouts), file.first_item_stage.value_or(0)));
+  std::vector<LayoutTable> stages;
+  if (made->is_pipeline_) {
     std::map<int64_t, LayoutTable> by_stage;
     for (const LayoutEntry named : file.layouts) {
       const auto [stage, name] = *SplitStagePrefix(named.name);
@@ -204,27 +232,22 @@ Result<CheckedStrategy> CheckedStrategy::FromFile(StrategyFile file) {
     std::vector<int64_t> numbers;
     for (auto& [number, layouts] : by_stage) {
       numbers.push_back(number);
-      stages.emplace_back(file.path, std::move(layouts));
+      stages.push_back(std::move(layouts));
     }
     RESHARD_RETURN_IF_ERROR(CheckNoneMissing(file.path, numbers));
   } else {
-    stages.emplace_back(file.path, std::move(file.layouts));
+    stages.push_back(std::move(file.layouts));
   }
-  RESHARD_RETURN_IF_ERROR(strategy.SetStages(std::move(stages)));
-  // Ranks count from the stage's first one, wherever only this stage is there.
-  if (strategy.own_stage_ >= kMaxRanks / strategy.devices_per_stage_) {
-    return CorruptError(fmt::format("{}: expected at most {} ranks, found stage {} of {} devices",
-                                    Escape(strategy.path_), kMaxRanks, strategy.own_stage_,
-                                    strategy.devices_per_stage_));
-  }
-  return strategy;
+  for (LayoutTable& stage : stages) stage.Finish(file.path);
+  RESHARD_RETURN_IF_ERROR(made->SetStages(std::move(stages)));
+  return Strategy(made);
 }
 
-Result<CheckedStrategy> CheckedStrategy::FromStageFiles(std::string folder,
-                                                        std::vector<StrategyFile> files) {
+Result<Strategy> StrategyTables::FromStageFiles(std::string folder,
+                                                std::vector<StrategyFile> files) {
   FirstFew merged;
   uint64_t repeated = 0;
-  std::map<int64_t, StrategyStage> by_stage;
+  std::map<int64_t, LayoutTable> by_stage;
   for (StrategyFile& file : files) {
     const bool is_merged = IsMerged(file.layouts);
     if (is_merged) {
@@ -240,7 +263,8 @@ Result<CheckedStrategy> CheckedStrategy::FromStageFiles(std::string folder,
                       "itself",
                       Escape(file.path)));
     }
-    StrategyStage stage(std::move(file.path), std::move(file.layouts));
+    LayoutTable stage = std::move(file.layouts);
+    stage.Finish(std::move(file.path));
     const auto place = by_stage.find(*file.first_item_stage);
     if (place == by_stage.end()) {
       by_stage.emplace(*file.first_item_stage, std::move(stage));
@@ -261,35 +285,86 @@ Result<CheckedStrategy> CheckedStrategy::FromStageFiles(std::string folder,
   }
 
   std::vector<int64_t> numbers;
-  std::vector<StrategyStage> stages;
+  std::vector<LayoutTable> stages;
   for (auto& [number, stage] : by_stage) {
     numbers.push_back(number);
     stages.push_back(std::move(stage));
   }
   RESHARD_RETURN_IF_ERROR(CheckNoneMissing(folder, numbers));
-  CheckedStrategy strategy(std::move(folder), true);
-  RESHARD_RETURN_IF_ERROR(strategy.SetStages(std::move(stages)));
-  const std::string place = Escape(strategy.path());
+  const auto made = std::make_shared<StrategyTables>(StrategyTables(std::move(folder), true, 0));
+  RESHARD_RETURN_IF_ERROR(made->SetStages(std::move(stages)));
+  const std::string place = Escape(made->path_);
   if (merged.count() > 0) {
-    strategy.notes_.push_back(fmt::format("{}: skipped {} merged strategy file{}: {}", place,
-                                          merged.count(), merged.count() == 1 ? "" : "s",
-                                          merged.Joined()));
+    made->notes_.push_back(fmt::format("{}: skipped {} merged strategy file{}: {}", place,
+                                       merged.count(), merged.count() == 1 ? "" : "s",
+                                       merged.Joined()));
   }
   if (repeated > 0) {
-    strategy.notes_.push_back(
+    made->notes_.push_back(
         fmt::format("{}: skipped {}, the same as another of {} stage", place,
                     repeated == 1 ? "1 strategy file" : fmt::format("{} strategy files", repeated),
                     repeated == 1 ? "its" : "their"));
   }
-  return strategy;
+  return Strategy(made);
 }
 
-std::optional<int64_t> CheckedStrategy::LowestStage(std::string_view name) const {
-  if (stages_.size() == 1) {
-    return stages_[0].Find(name) == nullptr ? std::nullopt : std::optional<int64_t>(0);
+Result<Strategy> StrategyTables::FromLayouts(std::vector<LayoutTable> stages, bool is_pipeline,
+                                             int64_t own_stage) {
+  if (stages.empty() ||
+      std::any_of(stages.begin(), stages.end(), std::mem_fn(&LayoutTable::empty))) {
+    return InvalidArgumentError(fmt::format(
+        "{}: {}", kMadeStrategy,
+        stages.size() < 2 ? "has no parameters" : "has no parameters of one of its stages"));
   }
-  const auto found = lowest_stages_.find(name);
-  return found == lowest_stages_.end() ? std::nullopt : std::optional(found->second);
+  if (!is_pipeline && IsMerged(stages.front())) {
+    return MismatchError(fmt::format(
+        "expected the name of a parameter without a stage, found only names such as {}, by which "
+        "readers take a strategy for that of a pipeline (0-NAME); make it one, of one stage "
+        "(\"stages\" in place of \"parameters\")",
+        Quote(stages.front()[0].name)));
+  }
+  for (LayoutTable& stage : stages) stage.Finish(std::string(kMadeStrategy));
+  const auto made = std::make_shared<StrategyTables>(
+      StrategyTables(std::string(kMadeStrategy), is_pipeline, own_stage));
+  RESHARD_RETURN_IF_ERROR(made->SetStages(std::move(stages)));
+  return Strategy(made);
+}
+
+const std::string& StrategyStage::path() const { return table_->path(); }
+size_t StrategyStage::size() const { return table_->size(); }
+LayoutEntry StrategyStage::At(const LayoutTable& table, size_t place) { return table[place]; }
+const ParameterLayout* StrategyStage::Find(std::string_view name) const {
+  return table_->Find(name);
+}
+
+Result<Strategy> Strategy::Make(const std::vector<NamedLayout>& layouts, int64_t own_stage) {
+  if (own_stage < 0 || own_stage >= kMaxRanks) {
+    return InvalidArgumentError(
+        fmt::format("{}: expected a stage of its own from 0 to {}, found {}", kMadeStrategy,
+                    kMaxRanks - 1, own_stage));
+  }
+  return MakeOf({&layouts, 1}, false, own_stage);
+}
+
+Result<Strategy> Strategy::MakePipeline(const std::vector<std::vector<NamedLayout>>& stages) {
+  return MakeOf(stages, true, 0);
+}
+
+const std::string& Strategy::path() const { return tables_->path_; }
+bool Strategy::is_pipeline() const { return tables_->is_pipeline_; }
+const std::vector<StrategyStage>& Strategy::stages() const { return tables_->stages_; }
+int64_t Strategy::devices_per_stage() const { return tables_->devices_per_stage_; }
+int64_t Strategy::ranks() const { return devices_per_stage() * std::ssize(stages()); }
+int64_t Strategy::own_stage() const { return tables_->own_stage_; }
+size_t Strategy::layouts() const { return tables_->layouts_; }
+const std::vector<std::string>& Strategy::notes() const { return tables_->notes_; }
+
+std::optional<int64_t> Strategy::LowestStage(std::string_view name) const {
+  if (stages().size() == 1) {
+    return stages()[0].Find(name) == nullptr ? std::nullopt : std::optional<int64_t>(0);
+  }
+  const auto found = tables_->lowest_stages_.find(name);
+  return found == tables_->lowest_stages_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string_view name) {
@@ -299,6 +374,12 @@ std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string
   const auto parsed = std::from_chars(name.data(), name.data() + digits, stage);
   if (parsed.ec != std::errc()) stage = std::numeric_limits<int64_t>::max();
   return std::pair(stage, name.substr(digits + 1));
+}
+
+bool IsMerged(const LayoutTable& layouts) {
+  return !layouts.empty() && std::all_of(layouts.begin(), layouts.end(), [](const auto& named) {
+    return SplitStagePrefix(named.name).has_value();
+  });
 }
 
 }  // namespace reshard

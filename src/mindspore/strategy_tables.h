@@ -1,0 +1,155 @@
+// What a Strategy is made of: the layouts of its stages in little memory, and how strategy files
+// are joined.
+//
+// Values without I/O: a codec yields StrategyFiles, the functions here join them. Immutable once
+// made, so any number of threads may read them.
+#ifndef RESHARD_SRC_MINDSPORE_STRATEGY_TABLES_H_
+#define RESHARD_SRC_MINDSPORE_STRATEGY_TABLES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "reshard/status.h"
+#include "reshard/strategy.h"
+#include "src/base/name_arena.h"
+
+namespace reshard {
+
+// The most ranks (devices of a stage times stages) that a strategy may have: many times those
+// of the largest clusters, and few enough to count through.
+inline constexpr int64_t kMaxRanks = int64_t{1} << 20;
+
+// How messages name a strategy that was made in memory.
+inline constexpr std::string_view kMadeStrategy = "the strategy";
+
+inline namespace v0_1 {
+
+// The layouts of a file or of a stage, in order, in little memory.
+//
+// Models repeat few layouts in very many parameters: equal ones are held once, and names lie side
+// by side. Copies share both. Not thread-safe while it is filled; then any number of threads may
+// read it.
+class LayoutTable {
+ public:
+  using value_type = LayoutEntry;
+  using const_iterator = StrategyStage::Iterator;
+
+  void push_back(const LayoutEntry& entry);
+  void push_back(const NamedLayout& named) { push_back(LayoutEntry{named.name, named.layout}); }
+  void clear() { *this = LayoutTable(); }
+  // Ends the filling. Of several layouts of one name the last counts, at the place of the first.
+  // `path` is the file that they are from.
+  void Finish(std::string path);
+
+  size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+  LayoutEntry operator[](size_t place) const {
+    const Entry& entry = entries_[place];
+    return {{entry.name, entry.size}, *layouts_[entry.layout]};
+  }
+  const_iterator begin() const { return {*this, 0}; }
+  const_iterator end() const { return {*this, size()}; }
+
+  // After Finish:
+  const std::string& path() const { return path_; }
+  const ParameterLayout* Find(std::string_view name) const;
+
+ private:
+  struct Entry {
+    const char* name;  // in names_
+    uint32_t size;
+    uint32_t layout;  // in layouts_
+  };
+  struct ByValue {
+    bool operator()(const ParameterLayout* a, const ParameterLayout* b) const { return *a < *b; }
+  };
+
+  uint32_t Intern(const ParameterLayout& layout);
+  // Returns the slot that `name` has, or would have.
+  size_t SlotOf(std::string_view name) const;
+
+  std::deque<Entry> entries_;  // a vector that grows takes twice as much for a moment
+  std::vector<std::shared_ptr<const ParameterLayout>> layouts_;
+  std::map<const ParameterLayout*, uint32_t, ByValue> by_value_;  // places in layouts_
+  NameArena names_;
+  std::string path_;
+  std::vector<uint32_t> by_name_;  // a hash table: the places in entries_, from 1 on; 0: free
+};
+
+// One strategy file, parsed.
+struct StrategyFile {
+  std::string path;  // for messages
+  // The stage of the first strategy item: the file's stage number. Not negative.
+  std::optional<int64_t> first_item_stage;
+  // In file order, never empty; names as they stand in the file. Of several layouts of one name the
+  // last counts.
+  LayoutTable layouts;
+  // Other files of the same folder that have the same bytes.
+  std::vector<std::string> copies;
+};
+
+// What the copies of a Strategy share, and how it is made.
+class StrategyTables {
+ public:
+  // Makes the strategy of one file: a pipeline's when IsMerged(file), else one stage.
+  // Errors: kMismatch when stages are missing, when device counts differ within a stage (both
+  // parameters are named) or between stages; kCorrupt when a device matrix makes no sense.
+  static Result<Strategy> FromFile(StrategyFile file);
+
+  // Joins the stage files of `folder`, in any order, to a pipeline's strategy. Files that say the
+  // same of their stage as another, and files that are merged already, are skipped with a note.
+  // Errors: as FromFile; kMismatch when two files of one stage differ, when a file does not tell
+  // its stage, when there is none but merged ones.
+  static Result<Strategy> FromStageFiles(std::string folder, std::vector<StrategyFile> files);
+
+  // Makes a strategy of layouts that were put together in memory: of the stages 0, 1 and so on of a
+  // pipeline, or else of one stage with the number `own_stage`. Errors: as FromFile;
+  // kInvalidArgument for a stage without layouts; kMismatch for one stage whose names would all be
+  // read as those of a pipeline's stages.
+  static Result<Strategy> FromLayouts(std::vector<LayoutTable> stages, bool is_pipeline,
+                                      int64_t own_stage);
+
+ private:
+  friend class Strategy;
+
+  StrategyTables(std::string path, bool is_pipeline, int64_t own_stage)
+      : path_(std::move(path)), is_pipeline_(is_pipeline), own_stage_(own_stage) {}
+
+  // Takes stages 0, 1 and so on, finished, and counts their devices. Errors: as FromFile.
+  Status SetStages(std::vector<LayoutTable> stages);
+
+  std::string path_;
+  bool is_pipeline_ = false;
+  int64_t devices_per_stage_ = 1;
+  int64_t own_stage_ = 0;
+  size_t layouts_ = 0;
+  std::vector<LayoutTable> tables_;
+  std::vector<StrategyStage> stages_;  // views of tables_
+  // The lowest stage of each name, where there are several stages.
+  std::unordered_map<std::string_view, int64_t> lowest_stages_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace v0_1
+
+// Splits "3-dense.weight" into 3 and "dense.weight"; nothing when `name` does not match ^[0-9]+-.
+// A number beyond 63 bits becomes the largest.
+std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string_view name);
+
+// True when every name of a file's layouts begins with a stage number and a dash (only the first
+// dash counts): the strategy of a whole pipeline, as merge_pipeline_strategys writes it. False
+// where there are none.
+bool IsMerged(const LayoutTable& layouts);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_MINDSPORE_STRATEGY_TABLES_H_
