@@ -178,15 +178,24 @@ TEST_F(RecodeTest, RefusesOptionsThatItDoesNotTake) {
   const RecodeOptions usual = options_;
   const std::vector<std::pair<std::string, std::function<void()>>> rows = {
       {"source.strategy", [&] { options_.source.strategy = "s.ckpt"; }},
-      {"source.files", [&] { options_.source.files = {{0, "a.ckpt"}}; }},
+      {"source.files",
+       [&] {
+         options_.source.files = {{0, "a.ckpt"}};
+       }},
       {"names", [&] { options_.target.names = "{rank}.{ext}"; }},
       {"ranks", [&] { options_.selection.ranks = {0}; }},
       {"include", [&] { options_.selection.include = {"w"}; }},
-      {"casts", [&] { options_.selection.casts = {{"", DType::kFloat16}}; }},
+      {"casts",
+       [&] {
+         options_.selection.casts = {{"", DType::kFloat16}};
+       }},
       {"checks.reference", [&] { options_.checks.reference = "full.ckpt"; }},
       {"partial", [&] { options_.checks.partial = true; }},
       {"prune", [&] { options_.prune = true; }},
-      {"shard", [&] { options_.shard = WorkerShare{0, 2}; }},
+      {"shard",
+       [&] {
+         options_.shard = WorkerShare{0, 2};
+       }},
   };
   for (const auto& [name, set] : rows) {
     options_ = usual;
