@@ -5,7 +5,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -179,8 +181,6 @@ template <typename Options>
 std::string_view PlaceOf(const Options& options) {
   if constexpr (requires { options.output; }) {
     return options.output;
-  } else if constexpr (requires { options.target_folder; }) {
-    return options.target_folder;
   } else if constexpr (requires { options.target.folder; }) {
     return options.target.folder;
   } else if constexpr (requires { options.target; }) {
@@ -313,6 +313,7 @@ constexpr const char* kTypeNames[] = {
     "file",         "files",           "ranks",    "rank_files", "size",
     "decimal_size", "parameter_count", "seconds",  "share",      "io",
     "casts",        "renames",         "name_map", "key_file",   "key_variable"};
+static_assert(std::size(kTypeNames) == static_cast<size_t>(OptionType::kKeyVariable) + 1);
 
 constexpr std::pair<const char*, Call> kCalls[] = {
     {"convert", kConvertCall}, {"plan", kPlanCall},     {"report", kReportCall},

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -103,7 +104,7 @@ nb::object InspectStrategy(const nb::bytes& path, const nb::object& takes, const
     const WithoutGil released;
     strategy = Take(ReadStrategy(name));
   }
-  const auto shown =
+  const ShownStrategy shown =
       ShownOf(*strategy, StrategyInWords(*strategy), [&takes](std::string_view parameter) {
         return nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(parameter))));
       });

@@ -124,14 +124,13 @@ Result<std::vector<TableHandle>> ReadTables(OpenedSource& source) {
   return tables;
 }
 
-Status CheckOptions(const MergeOptions& given) {
-  ConvertOptions options = static_cast<const ConvertOptions&>(given);
-  const std::string strategy = std::exchange(options.source.strategy, {});
-  const std::optional<UnmatchedPolicy> unmatched = std::exchange(options.selection.unmatched, {});
-  RESHARD_RETURN_IF_ERROR(CheckTakes(options, kMergeCall, "Merge"));
-  if (given.kind == MergeKind::kSegments && !strategy.empty()) {
+Status CheckOptions(const MergeOptions& options) {
+  RESHARD_RETURN_IF_ERROR(
+      CheckTakes(options, kMergeCall, "Merge", {"source.strategy", "unmatched"}));
+  if (options.kind == MergeKind::kSegments && !options.source.strategy.empty()) {
     return InvalidArgumentError("segments hold whole parameters and have no strategy");
   }
+  const std::optional<UnmatchedPolicy>& unmatched = options.selection.unmatched;
   if (unmatched && unmatched != UnmatchedPolicy::kCopy) {
     return InvalidArgumentError("`unmatched` of a merge is kCopy, or not given");
   }

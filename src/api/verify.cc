@@ -88,9 +88,9 @@ Completed Complete(const AgainstOptions& given) {
     all.target_strategy = run->target_strategy;
   }
   for (const Option& option : AllOptions()) {
-    if (option.effect == Effect::kNone || option.effect == Effect::kBytesToldApart) continue;
+    if (!IsRecorded(option)) continue;
     if (!IsUsual(option, all.options) || IsUsual(option, of_run)) continue;
-    SetOption(option, PartsOf(all.options), *ValueIn(option, of_run));
+    SetOption(option, PartsOf(all.options), *ValueIn(option, PartsOf(of_run)));
     all.taken.emplace_back(option.name);
   }
   return all;

@@ -203,7 +203,8 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
   // Options of later versions; the others are above.
   for (const Option& option : AllOptions()) {
     if (option.effect != Effect::kBytes || IsUsual(option, spec)) continue;
-    digest.Update(fmt::format("option {}\n", OptionAsJson(option, *ValueIn(option, spec))));
+    digest.Update(
+        fmt::format("option {}\n", OptionAsJson(option, *ValueIn(option, PartsOf(spec)))));
   }
   return digest.HexDigest();
 }

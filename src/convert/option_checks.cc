@@ -155,36 +155,34 @@ OptionParts PartsOf(ConvertOptions& options) {
   return parts;
 }
 
-Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name) {
+Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name,
+                  const std::set<std::string_view>& own) {
   ConvertOptions options = given;
-  ConvertOptions usual;
   // How a call runs is everybody's, whether the command line says so or not.
   const auto is_of_run = [](const Option& option) {
     return option.type == OptionType::kSize || option.type == OptionType::kIo;
   };
   for (const Option& option : AllOptions()) {
-    if ((option.calls & call) != 0 || is_of_run(option)) continue;
-    if (ValueIn(option, PartsOf(options)) == ValueIn(option, PartsOf(usual))) continue;
+    const bool takes = (option.calls & call) != 0 || is_of_run(option) || own.contains(option.name);
+    if (takes || IsUsual(option, options)) continue;
     return InvalidArgumentError(fmt::format("`{}", option.name) +
                                 fmt::format("` is no option of {}; leave it out", name));
   }
   return {};
 }
 
-Status CheckRecodeOptions(const RecodeOptions& given) {
-  RecodeOptions options = given;
-  const std::optional<TargetFormat> format = std::exchange(options.target.format, {});
-  const std::optional<UnmatchedPolicy> unmatched = std::exchange(options.selection.unmatched, {});
-  RESHARD_RETURN_IF_ERROR(CheckTakes(options, kRecodeCall, "Recode"));
+Status CheckRecodeOptions(const RecodeOptions& options) {
+  RESHARD_RETURN_IF_ERROR(CheckTakes(options, kRecodeCall, "Recode", {"format", "unmatched"}));
+  const std::optional<TargetFormat>& format = options.target.format;
   RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source.path, {}, options.target.folder));
-  if (!format || IsWholeFolder(format) || unmatched == UnmatchedPolicy::kDrop) {
+  if (!format || IsWholeFolder(format) || options.selection.unmatched == UnmatchedPolicy::kDrop) {
     return InvalidArgumentError(
         "files are written as they are as .ckpt or safetensors files only, and nothing of them is "
         "dropped; a folder of whole tensors is made by `Convert`");
   }
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));
-  RESHARD_RETURN_IF_ERROR(CheckEncryption(given.target, options.io.target));
+  RESHARD_RETURN_IF_ERROR(CheckEncryption(options.target, options.io.target));
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
   return CheckRenames(options.selection.renames);
 }

@@ -2,6 +2,7 @@
 #ifndef RESHARD_SRC_CONVERT_OPTION_CHECKS_H_
 #define RESHARD_SRC_CONVERT_OPTION_CHECKS_H_
 
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -20,9 +21,10 @@ Status CheckRecodeOptions(const RecodeOptions& options);
 // Returns where the options of these calls go. Points into `options`.
 OptionParts PartsOf(ConvertOptions& options);
 
-// `given` has nothing that the call `name` does not take, by the option table.
-// Errors: kInvalidArgument, naming the option.
-Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name);
+// `given` has nothing that the call `name` does not take: by the option table, and by `own`, names
+// of options that it takes in a way of its own. Errors: kInvalidArgument, naming the option.
+Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name,
+                  const std::set<std::string_view>& own);
 
 // Whether the format that `target` asks for goes with what else is asked for. Errors:
 // kInvalidArgument.

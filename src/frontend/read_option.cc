@@ -194,13 +194,9 @@ Result<OptionValue> ReadOption(const Option& option, std::span<const std::string
     case OptionType::kSwitch:
       return OptionValue(text == "true");
     case OptionType::kSwitchOrWord:
-    case OptionType::kWord: {
-      const std::vector<std::string_view> words = WordsOf(option);
-      if (std::find(words.begin(), words.end(), text) == words.end()) {
-        return HasToBe(fmt::format("one of {}", fmt::join(words, ", ")), text);
-      }
-      return OptionValue(text);
-    }
+    case OptionType::kWord:
+      if (FindWord(option, text) != nullptr) return OptionValue(text);
+      return HasToBe(fmt::format("one of {}", fmt::join(WordsOf(option), ", ")), text);
     case OptionType::kText:
     case OptionType::kFile:
       return OptionValue(text);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <iterator>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "reshard/byte_range.h"
@@ -86,6 +87,9 @@ StoredArray NoArray() {
   static const Shape kNone;
   return {.name = {}, .shape = kNone, .framed = {}, .content = {}, .map_tensor = {}};
 }
+
+// Where types are described.
+Strategy NoStrategy() { return Strategy::Make({{"", {.tensor_map = {{}}}}}).value(); }
 
 // Gives values and what they consist of to a sink.
 class Fields {
@@ -492,15 +496,16 @@ class Fields {
         .End();
   }
 
-  void Put(const ShownStrategy& strategy) {
+  void Put(const ShownStrategy& shown) {
+    const Strategy strategy = shown.strategy ? *shown.strategy : NoStrategy();
     Begin("Strategy")
-        .Add("path", strategy.path)
-        .Add("is_pipeline", strategy.is_pipeline)
-        .Add("stages", strategy.stages)
-        .Add("devices_per_stage", strategy.devices_per_stage)
-        .Add("meaning", strategy.meaning)
-        .Add("parameters", strategy.parameters)
-        .Add("notes", Messages{strategy.notes})
+        .Add("path", strategy.path())
+        .Add("is_pipeline", strategy.is_pipeline())
+        .Add("stages", strategy.stages().size())
+        .Add("devices_per_stage", strategy.devices_per_stage())
+        .Add("meaning", shown.meaning)
+        .Add("parameters", shown.parameters)
+        .Add("notes", Messages{strategy.notes()})
         .End();
   }
 
@@ -509,12 +514,14 @@ class Fields {
   }
 
   void Put(const ShownLayout& parameter) {
+    static const ParameterLayout kNone;
+    const ParameterLayout& layout = parameter.layout == nullptr ? kNone : *parameter.layout;
     Begin("Layout")
         .Add("stage", parameter.stage)
         .Add("name", parameter.name)
-        .Add("device_matrix", parameter.layout.device_matrix);
+        .Add("device_matrix", layout.device_matrix);
     // As MindSpore's JSON strategies have it: flat, or a list for each dimension.
-    const auto& map = parameter.layout.tensor_map;
+    const auto& map = layout.tensor_map;
     to_.Name("tensor_map");
     if (types_ != nullptr) {
       types_->Type("Any");
@@ -523,9 +530,9 @@ class Fields {
     } else {
       Put(map);
     }
-    Add("opt_weight_shard_step", parameter.layout.opt_weight_shard_step)
-        .Add("opt_weight_shard_size", parameter.layout.opt_weight_shard_size)
-        .Add("tensor_shape", parameter.layout.tensor_shape)
+    Add("opt_weight_shard_step", layout.opt_weight_shard_step)
+        .Add("opt_weight_shard_size", layout.opt_weight_shard_size)
+        .Add("tensor_shape", layout.tensor_shape)
         .End();
   }
 
@@ -839,6 +846,17 @@ template void Describe(const StrategyConversionReport&, const ReportedCall&, Rep
 template void Describe(const StrategyMergeReport&, const ReportedCall&, ReportSink&);
 template void Describe(const WrittenPage&, const ReportedCall&, ReportSink&);
 
+ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
+                      const std::function<bool(std::string_view name)>& takes) {
+  ShownStrategy shown{.strategy = strategy, .meaning = std::move(meaning)};
+  for (const StrategyStage& stage : strategy.stages()) {
+    for (const auto [name, layout] : stage) {
+      if (takes(name)) shown.parameters.push_back({stage.number(), name, &layout});
+    }
+  }
+  return shown;
+}
+
 void Describe(const InspectedFile& file, ReportSink& to) { Fields(to).Put(file); }
 void Describe(const ShownStrategy& strategy, ReportSink& to) { Fields(to).Put(strategy); }
 void Describe(const Inspection& inspection, ReportSink& to) { Fields(to).Put(inspection); }
@@ -864,23 +882,6 @@ void DescribeTypes(TypeSink& to) {
   fields.Put(WrittenPage(), call);
   fields.Put(Inspection());
   fields.PutOtherTypes();
-}
-
-ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
-                      const std::function<bool(std::string_view name)>& takes) {
-  ShownStrategy shown = {.path = strategy.path(),
-                         .is_pipeline = strategy.is_pipeline(),
-                         .stages = strategy.stages().size(),
-                         .devices_per_stage = strategy.devices_per_stage(),
-                         .meaning = std::move(meaning),
-                         .parameters = {},
-                         .notes = strategy.notes()};
-  for (const StrategyStage& stage : strategy.stages()) {
-    for (const auto [name, layout] : stage) {
-      if (takes(name)) shown.parameters.push_back({stage.number(), std::string(name), layout});
-    }
-  }
-  return shown;
 }
 
 std::string_view RelationName(ParameterRelation relation) {

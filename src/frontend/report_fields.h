@@ -99,23 +99,21 @@ struct InspectedFile {
   std::vector<ParameterStatistics> statistics = {};
 };
 
-// A strategy as `inspect` shows it.
+// A layout of a strategy, which has to outlive it.
 struct ShownLayout {
   int64_t stage = 0;
-  std::string name = {};
-  ParameterLayout layout = {};
-};
-struct ShownStrategy {
-  std::string path = {};
-  bool is_pipeline = false;
-  uint64_t stages = 0;
-  int64_t devices_per_stage = 0;
-  std::string meaning = {};                  // in words, of all of it
-  std::vector<ShownLayout> parameters = {};  // those that are shown
-  std::vector<std::string> notes = {};
+  std::string_view name = {};
+  const ParameterLayout* layout = nullptr;
 };
 
-// Returns what is shown of `strategy`: the parameters that `takes` takes.
+// A strategy as `inspect` shows it.
+struct ShownStrategy {
+  std::optional<Strategy> strategy = {};     // without a value only where types are described
+  std::string meaning = {};                  // in words, of all of it
+  std::vector<ShownLayout> parameters = {};  // that are shown
+};
+
+// Returns `strategy`, which means `meaning`, with the parameters that `takes` does.
 ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
                       const std::function<bool(std::string_view name)>& takes);
 

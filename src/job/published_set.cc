@@ -115,8 +115,9 @@ Result<PublishedSet> FindPublished(const OutputDirectory& target, const JobSpec&
   set.difference = DifferenceOfTaken(builder.Finish().sources, spec);
   const bool is_refused = std::any_of(set.lost.begin(), set.lost.end(),
                                       [](const auto& lost) { return lost.second.values > 0; });
-  if (spec.checks.refuse_overflow && is_refused)
+  if (spec.checks.refuse_overflow && is_refused) {
     set.difference = "casts made values of it infinite or NaN";
+  }
   for (const ManifestFile& own : spec.files) {
     if (!set.difference.empty()) return set;
     RESHARD_ASSIGN_OR_RETURN(const bool unchanged,

@@ -403,6 +403,16 @@ std::vector<std::string_view> WordsOf(const Option& option) {
   return words;
 }
 
+const WordMeaning* FindWord(const Option& option, std::string_view word) {
+  const auto found = std::find_if(option.words.begin(), option.words.end(),
+                                  [word](const WordMeaning& it) { return it.word == word; });
+  return found == option.words.end() ? nullptr : &*found;
+}
+
+bool IsRecorded(const Option& option) {
+  return option.effect == Effect::kBytes || option.effect == Effect::kBytesAsBefore;
+}
+
 std::string ValueInHelp(const Option& option) {
   if (!option.value.empty()) return std::string(option.value);
   std::string words;
@@ -426,10 +436,7 @@ void SetOption(const Option& option, const OptionParts& parts, const OptionValue
       [&](const auto& place) {
         using Place = std::decay_t<decltype(place)>;
         if constexpr (std::is_same_v<Place, WordPlace>) {
-          const auto& text = std::get<std::string>(value);
-          const auto word = std::find_if(option.words.begin(), option.words.end(),
-                                         [&](const WordMeaning& it) { return it.word == text; });
-          place.Set(word->meaning);
+          place.Set(FindWord(option, std::get<std::string>(value))->meaning);
         } else if constexpr (std::is_same_v<Place, bool*>) {
           *place = std::get<bool>(value) != option.negates;
         } else if constexpr (std::is_same_v<Place, std::optional<std::chrono::milliseconds>*>) {
@@ -468,15 +475,6 @@ std::optional<OptionValue> ValueIn(const Option& option, const OptionParts& part
         }
       },
       option.place(parts));
-}
-
-std::optional<OptionValue> ValueIn(const Option& option, ConversionSpec& spec) {
-  return ValueIn(option, PartsOf(spec));
-}
-
-bool IsUsual(const Option& option, ConversionSpec& spec) {
-  ConversionSpec usual;
-  return ValueIn(option, spec) == ValueIn(option, usual);
 }
 
 std::span<const std::pair<std::string_view, std::optional<DType>>> CastWords() {

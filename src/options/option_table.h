@@ -170,6 +170,12 @@ std::string OnCommandLine(const Option& option);
 // Returns the words that an option takes.
 std::vector<std::string_view> WordsOf(const Option& option);
 
+// Returns what the word stands for, or null if the option does not take it.
+const WordMeaning* FindWord(const Option& option, std::string_view word);
+
+// Returns whether records have the option among their options.
+bool IsRecorded(const Option& option);
+
 // Returns what stands for a value in help: "GLOB", "copy|drop|error", "[=verify]"; empty for a
 // switch.
 std::string ValueInHelp(const Option& option);
@@ -183,9 +189,12 @@ void SetOption(const Option& option, const OptionParts& parts, const OptionValue
 // Returns the value that an option has; nothing where its member has none.
 std::optional<OptionValue> ValueIn(const Option& option, const OptionParts& parts);
 
-// Returns the value that `spec` has for an option of conversions; whether it is the default.
-std::optional<OptionValue> ValueIn(const Option& option, ConversionSpec& spec);
-bool IsUsual(const Option& option, ConversionSpec& spec);
+// Returns whether `options`, those of a call that has PartsOf, have the default there.
+template <typename Options>
+bool IsUsual(const Option& option, Options& options) {
+  Options usual;
+  return ValueIn(option, PartsOf(options)) == ValueIn(option, PartsOf(usual));
+}
 
 // Dtypes that floats may be cast to, by their words; no value: they are kept.
 std::span<const std::pair<std::string_view, std::optional<DType>>> CastWords();

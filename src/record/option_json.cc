@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -79,7 +78,12 @@ std::optional<OptionValue> ReadValue(const Option& option, LineValues& line) {
     case OptionType::kSwitch:
       return line.Truth(member);
     case OptionType::kWord:
-    case OptionType::kSwitchOrWord:
+    case OptionType::kSwitchOrWord: {
+      const std::optional<std::string> word = line.Text(member);
+      if (!word || FindWord(option, *word) != nullptr) return word;
+      line.Refuse();
+      return std::nullopt;
+    }
     case OptionType::kText:
       return line.Text(member);
     case OptionType::kSize:
@@ -99,12 +103,6 @@ std::optional<OptionValue> ReadValue(const Option& option, LineValues& line) {
   }
 }
 
-bool IsOneOfItsWords(const Option& option, const OptionValue& value) {
-  const std::vector<std::string_view> words = WordsOf(option);
-  return words.empty() ||
-         std::find(words.begin(), words.end(), std::get<std::string>(value)) != words.end();
-}
-
 }  // namespace
 
 std::string OptionAsJson(const Option& option, const OptionValue& value) {
@@ -114,10 +112,10 @@ std::string OptionAsJson(const Option& option, const OptionValue& value) {
 std::string OptionsAsJson(ConversionSpec spec) {
   std::string json;
   for (const Option& option : AllOptions()) {
-    if (option.effect != Effect::kBytes && option.effect != Effect::kBytesAsBefore) continue;
+    if (!IsRecorded(option)) continue;
     const bool is_size_of_files = option.only_with && option.only_with == spec.target.format;
     if (IsUsual(option, spec) && !is_size_of_files) continue;
-    if (const auto value = ValueIn(option, spec)) {
+    if (const auto value = ValueIn(option, PartsOf(spec))) {
       json += (json.empty() ? "" : ",") + OptionAsJson(option, *value);
     }
   }
@@ -126,15 +124,9 @@ std::string OptionsAsJson(ConversionSpec spec) {
 
 void ReadOptions(LineValues& line, ConversionSpec& spec) {
   for (const Option& option : AllOptions()) {
-    if (option.effect != Effect::kBytes && option.effect != Effect::kBytesAsBefore) continue;
-    if ((option.calls & kAgainstCall) == 0) continue;
+    if (!IsRecorded(option) || (option.calls & kAgainstCall) == 0) continue;
     const auto value = ReadValue(option, line);
-    if (!value) continue;
-    if (IsOneOfItsWords(option, *value)) {
-      SetOption(option, PartsOf(spec), *value);
-    } else {
-      line.Refuse();
-    }
+    if (value) SetOption(option, PartsOf(spec), *value);
   }
 }
 

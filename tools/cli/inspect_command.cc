@@ -538,13 +538,12 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
 
 void InspectCommand::ShowStrategy(const Strategy& strategy) {
   if (!quiet()) PrintNotes(strategy.notes());
-  filter_matched_ |= AnyLayoutMatches(strategy, filter_);
+  ShownStrategy shown = ShownOf(strategy, filter_);
+  filter_matched_ |= !shown.parameters.empty();
   if (json()) {
-    found_.strategies.push_back(ShownOf(strategy, filter_));
+    found_.strategies.push_back(std::move(shown));
   } else {
-    PrintData(
-        StrategyAsText(strategy, filter_, {.every_parameter = long_, .every_field = verbose()}) +
-        '\n');
+    PrintData(StrategyAsText(shown, {.every_parameter = long_, .every_field = verbose()}) + '\n');
   }
 }
 

@@ -26,19 +26,19 @@ int StrategyShowCommand::Run() {
   if (!strategy.ok()) return Fail(strategy.status());
   if (!quiet()) PrintNotes(strategy->notes());
   std::vector<Warning> warnings;
-  if (filter_.given() && !AnyLayoutMatches(*strategy, filter_)) {
+  const ShownStrategy shown = ShownOf(*strategy, filter_);
+  if (filter_.given() && shown.parameters.empty()) {
     warnings.push_back(filter_.NothingTaken());
   }
   PrintWarnings(warnings);
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
-    document.update(AsJson(ShownOf(*strategy, filter_)));
+    document.update(AsJson(shown));
     nlohmann::ordered_json& list = document["warnings"] = nlohmann::ordered_json::array();
     for (const Warning& warning : warnings) list.push_back(AsJson(warning));
     PrintData(ToJsonText(document) + '\n');
   } else {
-    PrintData(
-        StrategyAsText(*strategy, filter_, {.every_parameter = long_, .every_field = verbose()}));
+    PrintData(StrategyAsText(shown, {.every_parameter = long_, .every_field = verbose()}));
   }
   return 0;
 }

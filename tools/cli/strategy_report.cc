@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -31,26 +32,9 @@ std::string OptimizerSharding(const ParameterLayout& layout) {
   return fmt::format("{} parts", layout.opt_weight_shard_size);
 }
 
-// Calls `visit` with the stage and each layout whose parameter the filter takes.
-template <typename Visitor>
-void ForEachTaken(const Strategy& strategy, const NameFilter& filter, const Visitor& visit) {
-  for (const StrategyStage& stage : strategy.stages()) {
-    for (const LayoutEntry named : stage) {
-      if (filter.Takes(named.name)) visit(stage.number(), named);
-    }
-  }
-}
-
 }  // namespace
 
-bool AnyLayoutMatches(const Strategy& strategy, const NameFilter& filter) {
-  bool found = false;
-  ForEachTaken(strategy, filter, [&found](auto&&...) { found = true; });
-  return found;
-}
-
-std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
-                           const StrategyDetail& detail) {
+std::string StrategyAsText(const ShownStrategy& shown, const StrategyDetail& detail) {
   std::vector<Table::Column> columns = {{"DEVICE MATRIX"}, {"TENSOR MAP"}, {"OPTIMIZER SHARDING"}};
   if (detail.every_field) {
     columns.push_back({"STEP", Align::kRight});
@@ -59,21 +43,22 @@ std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
   }
   ParameterTable table(std::move(columns));
   table.FoldCopies({});
-  ForEachTaken(strategy, filter, [&](int64_t stage, const LayoutEntry& named) {
-    const auto& [name, layout] = named;
-    std::vector<std::string> cells = {FormatList(layout.device_matrix),
-                                      TensorMapText(layout.tensor_map), OptimizerSharding(layout)};
+  for (const auto& [stage, name, layout] : shown.parameters) {
+    std::vector<std::string> cells = {FormatList(layout->device_matrix),
+                                      TensorMapText(layout->tensor_map),
+                                      OptimizerSharding(*layout)};
     if (detail.every_field) {
-      cells.push_back(fmt::format("{}", layout.opt_weight_shard_step));
-      cells.push_back(fmt::format("{}", layout.opt_weight_shard_size));
-      cells.push_back(layout.tensor_shape ? FormatList(*layout.tensor_shape) : "-");
+      cells.push_back(fmt::format("{}", layout->opt_weight_shard_step));
+      cells.push_back(fmt::format("{}", layout->opt_weight_shard_size));
+      cells.push_back(layout->tensor_shape ? FormatList(*layout->tensor_shape) : "-");
     }
     table.Add(std::string(name), std::move(cells), stage);
-  });
+  }
+  const Strategy& strategy = *shown.strategy;
   return fmt::format("{}: strategy, {} of {}, {}\n{}\n\n{}", PrintableName(strategy.path()),
                      FormatCount(strategy.stages().size(), "stage"),
                      FormatCount(static_cast<uint64_t>(strategy.devices_per_stage()), "device"),
-                     FormatCount(strategy.layouts(), "parameter"), StrategyInWords(strategy),
+                     FormatCount(strategy.layouts(), "parameter"), shown.meaning,
                      table.ToText(detail.every_parameter));
 }
 

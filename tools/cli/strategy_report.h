@@ -20,15 +20,11 @@ struct StrategyDetail {
   bool every_field = false;      // that the file has
 };
 
-// A line about the file, what it means, and a table of the parameters that the filter takes.
-std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
-                           const StrategyDetail& detail);
-
-// Whether the filter leaves any.
-bool AnyLayoutMatches(const Strategy& strategy, const NameFilter& filter);
-
 // The strategy with the parameters that the filter takes.
 ShownStrategy ShownOf(const Strategy& strategy, const NameFilter& filter);
+
+// A line about the file, what it means, and a table of the parameters that are shown.
+std::string StrategyAsText(const ShownStrategy& shown, const StrategyDetail& detail);
 
 // "s8.ckpt: 1 stage of 8 devices, 63 layouts, 4.0 KiB"
 template <typename Report>
