@@ -73,7 +73,7 @@ class InferredFolder : public ConversionFolder {
     back.source.path = options().target.folder;
     back.target.folder = folder().path() / "back";
     back.source.strategy = inferred_;
-    back.target.strategy.clear();
+    back.target.strategy = {};
     Run(back);
     return ByName(ReadTensors(std::filesystem::path(back.target.folder) / RankPath(0)));
   }

@@ -1,8 +1,8 @@
 // LayoutSums: what a layout report adds up while one plan after the other goes by.
 //
 // Holds sums only, so many as there are bins, dtypes, prefixes and lengths of runs. One thread.
-#ifndef RESHARD_SRC_API_LAYOUT_SUMS_H_
-#define RESHARD_SRC_API_LAYOUT_SUMS_H_
+#ifndef RESHARD_SRC_FRONTEND_LAYOUT_SUMS_H_
+#define RESHARD_SRC_FRONTEND_LAYOUT_SUMS_H_
 
 #include <array>
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/layout_report.h"
 #include "reshard/tensor.h"
+#include "src/frontend/layout_report.h"
 #include "src/io/source_files.h"
 #include "src/plan/plan_findings.h"
 #include "src/plan/target_plan.h"
@@ -85,4 +85,4 @@ class LayoutSums {
 
 }  // namespace reshard
 
-#endif  // RESHARD_SRC_API_LAYOUT_SUMS_H_
+#endif  // RESHARD_SRC_FRONTEND_LAYOUT_SUMS_H_

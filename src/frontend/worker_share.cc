@@ -1,4 +1,4 @@
-#include "reshard/worker_share.h"
+#include "src/frontend/worker_share.h"
 
 #include <fmt/format.h>
 
@@ -174,8 +174,6 @@ constexpr TrainingLauncher kTrainingLaunchers[] = {{"TORCHELASTIC_RUN_ID", "RANK
 
 }  // namespace
 
-inline namespace v0_1 {
-
 Result<WorkerShare> FindWorkerShare(const Environment& environment) {
   for (const auto& [mark, index, count] : kTrainingLaunchers) {
     if (!environment(mark)) continue;
@@ -210,7 +208,5 @@ Result<WorkerShare> FindWorkerShare(const Environment& environment) {
       "kin), SLURM_PROCID, SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX (Kubernetes), RANK (torchrun) "
       "or RANK_ID (msrun); start it by one, or give `shard=i/n`");
 }
-
-}  // namespace v0_1
 
 }  // namespace reshard

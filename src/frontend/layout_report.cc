@@ -1,4 +1,4 @@
-#include "reshard/layout_report.h"
+#include "src/frontend/layout_report.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,6 @@
 
 #include "reshard/checkpoint.h"
 #include "reshard/parameters.h"
-#include "src/api/layout_sums.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -21,6 +20,7 @@
 #include "src/convert/opened_conversion.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
+#include "src/frontend/layout_sums.h"
 #include "src/io/storage.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
@@ -273,9 +273,9 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(
       report.drawn, MakeDeviceGrids(source, opened.made, report, findings, options.parameters));
   report.step = StepText(source.step());
-  report.source.strategy = conversion.source.strategy;
+  report.source.strategy = conversion.source.strategy.path();
   report.source.is_folder = source.tensors().ranks().is_folder;
-  report.target.strategy = conversion.target.strategy;
+  report.target.strategy = conversion.target.strategy.path();
   report.target.is_folder = is_folder;
   return report;
 }
@@ -312,7 +312,7 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   ShareSums prefixes;
   std::map<std::string, TensorInfo> parameters;
   for (size_t place = 0; place < found.files.size(); ++place) {
-    const RankFileSummary& file = found.files[place];
+    const RankFiles::File& file = found.files[place];
     if (options.conversion.run.stop.stop_requested())
       return CancelledError("stopped while looking");
     RESHARD_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(found, place));
@@ -356,8 +356,6 @@ Status CheckFolder(const std::string& path) {
 
 }  // namespace
 
-inline namespace v0_1 {
-
 Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
   return CatchOutOfMemory([&]() -> Result<LayoutReport> {
     const SourceSpec& source = options.conversion.source;
@@ -365,7 +363,7 @@ Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
     if (source.key != nullptr) NoteKeyFile(source.key->file());
     const TargetSpec& target = options.conversion.target;
     const bool planned =
-        source.has_strategy() || target.has_strategy() || IsWholeFolder(target.format);
+        !source.strategy.empty() || !target.strategy.empty() || IsWholeFolder(target.format);
     const Selection& selection = options.conversion.selection;
     if (!planned && !(selection.include.empty() && selection.exclude.empty())) {
       return InvalidArgumentError(
@@ -396,5 +394,4 @@ Status WriteReport(const std::string& path, std::string_view page, bool force) {
   });
 }
 
-}  // namespace v0_1
 }  // namespace reshard

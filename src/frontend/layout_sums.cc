@@ -1,4 +1,4 @@
-#include "src/api/layout_sums.h"
+#include "src/frontend/layout_sums.h"
 
 #include <algorithm>
 #include <bit>

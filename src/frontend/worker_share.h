@@ -3,8 +3,8 @@
 // Pure; any thread.
 //
 // Implemented in src/base.
-#ifndef RESHARD_WORKER_SHARE_H_
-#define RESHARD_WORKER_SHARE_H_
+#ifndef RESHARD_SRC_FRONTEND_WORKER_SHARE_H_
+#define RESHARD_SRC_FRONTEND_WORKER_SHARE_H_
 
 #include <functional>
 #include <optional>
@@ -14,7 +14,6 @@
 #include "reshard/status.h"
 
 namespace reshard {
-inline namespace v0_1 {
 
 // Returns the value of a variable, or nothing where it is not set.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
@@ -25,7 +24,6 @@ using Environment = std::function<std::optional<std::string>(const char* name)>;
 // Errors: kInvalidArgument, naming the variables that are missing, wrong, or ambiguous.
 Result<WorkerShare> FindWorkerShare(const Environment& environment);
 
-}  // namespace v0_1
 }  // namespace reshard
 
-#endif  // RESHARD_WORKER_SHARE_H_
+#endif  // RESHARD_SRC_FRONTEND_WORKER_SHARE_H_

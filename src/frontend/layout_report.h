@@ -5,10 +5,8 @@
 // one after the other and dropped, so that thousands of ranks take little memory; beyond
 // kMostRankBins ranks, several share a bin. Plain values; MakeLayoutReport may run in several
 // threads at once.
-//
-// Implemented in src/api.
-#ifndef RESHARD_LAYOUT_REPORT_H_
-#define RESHARD_LAYOUT_REPORT_H_
+#ifndef RESHARD_SRC_FRONTEND_LAYOUT_REPORT_H_
+#define RESHARD_SRC_FRONTEND_LAYOUT_REPORT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +19,6 @@
 #include "reshard/tensor.h"
 
 namespace reshard {
-inline namespace v0_1 {
 
 inline constexpr int64_t kMostRankBins = 64;
 inline constexpr int64_t kMostGridCells = 1024;
@@ -131,7 +128,6 @@ Status CheckReport(const std::string& path, bool force, const std::string& targe
 // has to be there. Errors: kAlreadyExists when it exists and not `force`; kIo.
 Status WriteReport(const std::string& path, std::string_view page, bool force);
 
-}  // namespace v0_1
 }  // namespace reshard
 
-#endif  // RESHARD_LAYOUT_REPORT_H_
+#endif  // RESHARD_SRC_FRONTEND_LAYOUT_REPORT_H_
