@@ -159,8 +159,9 @@ struct DigestOptions {
 
 struct DigestReport {
   struct Parameter : TensorInfo {
-    // 32 lower-case hexadecimal digits: of the row-major bytes of the full tensor (docs/cli.md,
-    // "digest"); of a text its characters, of a MapTensor its Values as they stand in the file.
+    // 32 lower-case hexadecimal digits: of the row-major bytes of the full tensor
+    // (docs/reference/cli.md, "digest"); of a text its characters, of a MapTensor its Values as
+    // they stand in the file.
     std::string digest;
     // If ranks hold different values of a parameter that no layout cuts, each value has an entry of
     // its own, ordered by its lowest rank; these are its ranks, ascending. Else empty.
@@ -170,7 +171,7 @@ struct DigestReport {
   std::vector<Warning> warnings;
   std::vector<Parameter> parameters;  // in the order of the files
   // Of all of them, 32 lower-case hexadecimal digits: equal where names, types, shapes, sizes and
-  // digests are, whatever their order and the ranks (docs/cli.md, "digest").
+  // digests are, whatever their order and the ranks (docs/reference/cli.md, "digest").
   std::string digest;
   uint64_t bytes = 0;                 // of all of them
   uint64_t bytes_read = 0;            // of files that were read whole, their sizes

@@ -30,7 +30,7 @@ namespace reshard {
 inline namespace v0_1 {
 
 // How one parameter is cut over the ranks of a stage, as a strategy file states it
-// (docs/layouts.md; src/mindspore/SPEC.md).
+// (docs/reference/layouts.md; src/mindspore/SPEC.md).
 struct ParameterLayout {
   std::vector<int64_t> device_matrix = {};  // device axes, slowest first
   // For each dimension of the tensor the device axes that split it, counted from the right, 0 being
@@ -227,7 +227,7 @@ struct StrategyConversionOptions {
 Result<StrategyConversionReport> ConvertStrategyFile(const StrategyConversionOptions& options);
 
 struct MakeStrategyOptions {
-  std::string spec;        // a JSON file (docs/strategies.md)
+  std::string spec;        // a JSON file (docs/guide/strategies.md)
   std::string spec_text;   // what would stand in it, in its place
   std::string output;      // JSON where the name ends in .json, else protobuf
   std::string checkpoint;  // a file of full tensors that patterns match; empty: the spec has names

@@ -3,7 +3,7 @@
 
 Usage: run_doc_commands.py --reshard BIN --gen BIN [DOCUMENT...]
 
-In README.md, its translations and docs/*.md commands stand in blocks like this one:
+In README.md, its translations and the pages of docs commands stand in blocks like this one:
 
     ```console
     $ reshard ranks 0 --dst-strategy nowhere
@@ -130,7 +130,7 @@ def main():
     environment = environment_for([arguments.reshard, arguments.gen])
     bin_folder = pathlib.Path(arguments.reshard).resolve().parent
     documents = [document.resolve() for document in arguments.documents]
-    documents = documents or [*sorted(ROOT.glob("README*.md")), *sorted(ROOT.glob("docs/*.md"))]
+    documents = documents or [*sorted(ROOT.glob("README*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
     errors = []
     for document in documents:
         check_translation(document, errors)

@@ -1,7 +1,7 @@
 // Random specifications, made to strategies, converted to, and inferred again from what was
 // written.
 //
-// Which rank holds what is worked out from docs/strategies.md, and which layouts there are to
+// Which rank holds what is worked out from docs/guide/strategies.md, and which layouts there are to
 // choose from by trying all.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
