@@ -4,7 +4,8 @@
 Usage: check_links.py [ROOT]. Prints one line for each violation; exits 1 when there is any.
 
 In Markdown a relative link needs its file and, behind `#`, its heading. In all texts, comments and
-messages included, a path below docs/ or bench/results/ needs its file.
+messages included, a path below docs/ or bench/results/ needs its file. A class, function or test that
+a page of docs/design names, such as `Prove` or `kill_test`, has to occur in the code.
 """
 
 import pathlib
@@ -17,6 +18,7 @@ SKIPPED = {"__pycache__", "build", "dist", "data", "corpus"}
 LINK = re.compile(r"\]\(([^()\s]+)\)|\bsrc=\"([^\"]+)\"")
 MENTION = re.compile(r"(?<![\w/.-])(?:docs|bench/results)/[\w./-]*\w\.(?:md|ipynb|cc|sh|yaml|svg)\b")
 HEADING = re.compile(r"^#+ +(.*?) *$|<a id=\"([^\"]+)\">", re.MULTILINE)
+NAMED_CODE = re.compile(r"`(?:[A-Z]\w+::)?([A-Z]\w*[a-z]\w*|\w+_test)`")
 FENCED = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 
 
@@ -59,12 +61,19 @@ def errors_of_link(path, target, root):
 def check(root):
     """Returns one line for each violation."""
     errors = []
-    for path in files_of(root):
-        text = path.read_text(encoding="utf-8", errors="replace")
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in files_of(root)}
+    code = {path.stem for path in texts}
+    for path, text in texts.items():
+        if path.suffix != ".md":
+            code.update(re.findall(r"\w+", text))
+    for path, text in texts.items():
         found = []
         if path.suffix == ".md":
             prose = re.sub(r"`[^`\n]*`", "", FENCED.sub("", text))
             found = [errors_of_link(path, a or b, root) for a, b in LINK.findall(prose)]
+        if path.parent == root / "docs" / "design":
+            names = NAMED_CODE.findall(FENCED.sub("", text))
+            found += [f"names `{name}`, which is not in the code" for name in names if name not in code]
         found += [f"names {name}, which does not exist" for name in MENTION.findall(text) if not (root / name).exists()]
         errors.extend(f"{path.relative_to(root)}: {error}" for error in found if error)
     return errors

@@ -93,6 +93,15 @@ class CheckLinksTest(Tree):
         self.assertEqual(self.errors(""), [f"src/base/a.h: names {DOCS}/other.md, which does not exist"])
 
 
+    def test_names_in_design_pages(self):
+        self.write("src/write/prove.h", "Status Prove();\n")
+        self.write("tests/fault/kill_test.py", "")
+        self.write(DOCS / "design/page.md", "`Prove`, `Writer::Prove`, `kill_test`, `--jobs`, `DST`\n")
+        self.assertEqual(check_links.check(self.root), [])
+        self.write(DOCS / "design/page.md", "`Proves`, `Prove::Writer`, `kills_test`\n")
+        self.assertEqual(len(check_links.check(self.root)), 3)
+
+
 PAGE = """
 | warm | s | times cp | times MindSpore |
 | --- | --- | --- | --- |
