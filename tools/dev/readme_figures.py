@@ -24,12 +24,12 @@ TINY = "5,000 tiny parameters"  # a row of its own
 # Of a README: the head of its table, its rows, and "from A to B".
 WORDS = {
     "README.md": (
-        ["sources", "parameters", "speed / `cp -r`", "speed / MindSpore"],
+        ["sources", "parameters", "`cp -r`", "MindSpore"],
         [["in the page cache", "large"], ["in the page cache", "5,000 tiny"], ["on disk", "large"], ["on disk", "5,000 tiny"]],
         "{} to {}",
     ),
     "README.zh-CN.md": (
-        ["源", "参数", "速度 / `cp -r`", "速度 / MindSpore"],
+        ["源", "参数", "`cp -r`", "MindSpore"],
         [["在页缓存", "大"], ["在页缓存", "5,000 个小参数"], ["在磁盘", "大"], ["在磁盘", "5,000 个小参数"]],
         "{} 到 {}",
     ),
