@@ -169,8 +169,9 @@ def check(groups, bounds):
             figures[group, name] = figure
             bound = max(limit, bounds.get((group, name), limit))
             if figure > bound:
-                errors.append(f"{group}: {name} {figure} for 1,000; at most {bound:g} are allowed: --list '{group}'")
-    errors.extend(f"prose_limits.txt: no such figure: {group}: {name}" for group, name in bounds.keys() - figures.keys())
+                errors.append(f"{group}: {name} {figure} for 1,000, at most {bound:g} are allowed: --list '{group}'")
+    unknown = bounds.keys() - figures.keys()
+    errors.extend(f"prose_limits.txt: no such figure: {group}: {name}" for group, name in unknown)
     return errors, figures
 
 

@@ -25,12 +25,18 @@ TINY = "5,000 tiny parameters"  # a row of its own
 WORDS = {
     "README.md": (
         ["sources", "parameters", "`cp -r`", "MindSpore"],
-        [["in the page cache", "large"], ["in the page cache", "5,000 tiny"], ["on disk", "large"], ["on disk", "5,000 tiny"]],
+        [
+            ["in the page cache", "large"],
+            ["in the page cache", "5,000 tiny"],
+            ["on disk", "large"],
+            ["on disk", "5,000 tiny"],
+        ],
         "{} to {}",
     ),
     "README.zh-CN.md": (
         ["源", "参数", "`cp -r`", "MindSpore"],
-        [["在页缓存", "大"], ["在页缓存", "5,000 个小参数"], ["在磁盘", "大"], ["在磁盘", "5,000 个小参数"]],
+        [["在页缓存", "大"], ["在页缓存", "5,000 个小参数"],
+         ["在磁盘", "大"], ["在磁盘", "5,000 个小参数"]],
         "{} 到 {}",
     ),
 }
@@ -96,13 +102,14 @@ def picture(page):
     times = [seconds, seconds * float(time["times cp"]), seconds * float(time["times MindSpore"])]
     memory = [float(table_of(page, "memory, MiB")[CASE][name]) for name, _ in BARS]
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        'role="img" aria-label="Time and memory of one conversion">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="Time and memory of one conversion">',
         "<style>text{font:14px sans-serif;fill:#24292f}.title,.figure{font-weight:bold}</style>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" rx="6" fill="#ffffff"/>',
         '<text x="20" y="26">Optimizer shards of a 1 GiB checkpoint merged; 2 cores, sources in the page cache</text>',
         *panel(20, "Time", [(value, f"{value:.1f}") for value in times], "s"),
-        *panel(395, "Memory that the program allocates", [(value, f"{value:,.0f}" if value >= 1 else f"{value:.1f}") for value in memory], "MiB"),
+        *panel(395, "Memory that the program allocates",
+               [(value, f"{value:,.0f}" if value >= 1 else f"{value:.1f}") for value in memory], "MiB"),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
