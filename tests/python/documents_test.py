@@ -1,5 +1,5 @@
-"""The examples of docs/guide/python.md, docs/guide/python_mindspore.md, README.md, their translations, and those of
-the specification."""
+"""The examples of README.md, docs/guide/python.md and docs/guide/python_mindspore.md, of their
+translations, and of the specification."""
 
 import doctest
 import os
