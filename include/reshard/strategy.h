@@ -285,7 +285,7 @@ Status ForEachSourceRanks(
 
 struct InferStrategyOptions {
   std::string source;     // a folder with rank_N/*.ckpt of all ranks
-  std::string reference;  // a .ckpt file of full tensors
+  std::string reference;  // full tensors, a file or a folder
   std::string output;     // JSON where the name ends in .json, else protobuf
   bool force = false;     // replace `output`
   RunOptions run;

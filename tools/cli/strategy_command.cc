@@ -108,7 +108,7 @@ StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
                 "File to write: JSON if it ends in .json, else protobuf");
   app()
       .add_option("--reference", options_.reference,
-                  "Full checkpoint of the same model, best with the same values")
+                  "Full checkpoint (file or folder) of the same model, best with the same values")
       ->required()
       ->type_name("CKPT");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
@@ -139,8 +139,9 @@ StrategyMakeCommand::StrategyMakeCommand(CLI::App& parent)
       .add_option("OUT", options_.output, "File to write: JSON if it ends in .json, else protobuf")
       ->type_name("");
   app()
-      .add_option("--from", options_.checkpoint,
-                  "Full checkpoint that gives the names for the patterns, and the shapes")
+      .add_option(
+          "--from", options_.checkpoint,
+          "Full checkpoint (file or folder) that gives the names for the patterns, and the shapes")
       ->type_name("CKPT");
   CLI::Option* const like =
       app()
