@@ -174,11 +174,11 @@ class ClusterCutter {
     const auto check = [](std::string_view option, int64_t number) -> Status {
       if (number >= 1 && number <= kMaxRanks) return {};
       return InvalidArgumentError(
-          fmt::format("`{}={}`: expected an integer from 1 to {}", option, number, kMaxRanks));
+          fmt::format("{}: expected an integer from 1 to {}, found {}", option, kMaxRanks, number));
     };
-    RESHARD_RETURN_IF_ERROR(check("tensor_parallel", tensor_parallel()));
-    RESHARD_RETURN_IF_ERROR(check("data_parallel", cluster_.data_parallel));
-    RESHARD_RETURN_IF_ERROR(check("pipeline_stages", cluster_.pipeline_stages));
+    RESHARD_RETURN_IF_ERROR(check("`tensor_parallel`", tensor_parallel()));
+    RESHARD_RETURN_IF_ERROR(check("`data_parallel`", cluster_.data_parallel));
+    RESHARD_RETURN_IF_ERROR(check("`pipeline_stages`", cluster_.pipeline_stages));
     // Each number is at most 2^20, so the product fits 63 bits.
     const int64_t ranks = tensor_parallel() * cluster_.data_parallel * cluster_.pipeline_stages;
     if (ranks > kMaxRanks) {
@@ -338,9 +338,9 @@ class ClusterCutter {
       const std::vector<int64_t>& cuts = *parameter.source_cuts;
       const auto is_cut = [](int64_t cut) { return cut > 1; };
       if (std::count_if(cuts.begin(), cuts.end(), is_cut) > 1) {
-        AddProblem(parameter, fmt::format("the source cuts several dimensions ({}), and `{}={}` "
-                                          "cuts one; write a specification",
-                                          cuts, "tensor_parallel", tensor_parallel()));
+        AddProblem(parameter, fmt::format("the source cuts several dimensions ({}), and "
+                                          "`tensor_parallel={}` cuts one; write a specification",
+                                          cuts, tensor_parallel()));
         return kWhole;
       }
       ++cut_by_layouts_;
@@ -470,7 +470,7 @@ class ClusterCutter {
     if (tensor_parallel() > 1 && cut_by_layouts_ + cut_by_names_ == 0) {
       return MismatchError(fmt::format(
           "{}: `tensor_parallel={}`: expected layouts that cut parameters, or names of Llama or "
-          "Qwen2, found neither (first name: {}); write a specification",
+          "Qwen2, found others (first name: {}); write a specification",
           Escape(source_.name), tensor_parallel(), Quote(source_.parameters.front().name)));
     }
     for (size_t stage = 0; stage < out_.stages.size(); ++stage) {
@@ -519,7 +519,7 @@ class ClusterCutter {
                       tensor_parallel(), unknown_heads_.Joined()));
     }
     Note(in_first_,
-         "are neither in a layer nor embedding, final norm or head, and are put into the "
+         "are outside of the layers and have unknown names; they are put into the "
          "first stage");
     Note(not_sharded_, "are not cut over the replicas, because their rows do not divide");
     Note(without_layout_, "get no layout, so that conversions copy them as they stand");

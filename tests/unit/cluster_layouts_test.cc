@@ -228,12 +228,12 @@ TEST(ClusterLayoutsTest, ErrorsNameParameterDimensionAndOption) {
               HasSubstr("expected one row of layers, found 2"));
   ClusterSource plain{.name = "ckpt", .parameters = {Full("w", {8, 8})}};
   EXPECT_THAT(Message(pp2, plain), HasSubstr("names with the number of a layer"));
-  EXPECT_THAT(Message(tp2, plain), HasSubstr("found neither (first name: \"w\")"));
+  EXPECT_THAT(Message(tp2, plain), HasSubstr("found others (first name: \"w\")"));
 }
 
 TEST(ClusterLayoutsTest, NumbersThatAreNoCluster) {
   EXPECT_THAT(Message({.tensor_parallel = 0}, Llama(1)),
-              HasSubstr("`tensor_parallel=0`: expected an integer from 1"));
+              HasSubstr("`tensor_parallel`: expected an integer from 1 to 1048576, found 0"));
   EXPECT_THAT(Message({.data_parallel = 1 << 20, .pipeline_stages = 2}, Llama(1)),
               HasSubstr("expected at most 1048576 ranks"));
   EXPECT_THAT(Message({.data_parallel = 4, .optimizer_shards = 3}, Llama(1)),
