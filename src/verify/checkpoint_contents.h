@@ -7,7 +7,6 @@
 #define RESHARD_SRC_VERIFY_CHECKPOINT_CONTENTS_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -63,33 +62,14 @@ struct CheckpointContents {
   uint64_t bytes = 0;  // that were read
 };
 
-// Reads what a checkpoint holds in the files of all its ranks.
-class ContentsReader {
- public:
-  // Of the parameters of `choice`. `strategy` is the source's, null for none. It and `source`
-  // must outlive this.
-  ContentsReader(const Source& source, const Strategy* strategy, const ParameterChoice& choice);
-  ~ContentsReader();
-  ContentsReader(const ContentsReader&) = delete;
-  ContentsReader& operator=(const ContentsReader&) = delete;
-
-  // Before anything else is done with the source: indexes its files, `indexers` at a time, and
-  // reads them at once, as long as they are small and headers lie so close that indexing has just
-  // brought all of them in. So the disk is not at rest meanwhile, and nothing is read twice. Leaves
-  // the other files to Read, and those that cannot be read; files that are not mapped are all
-  // indexed. `kept` is how many bytes of files may wait in memory to be read.
-  void ReadAsIndexed(uint64_t kept, size_t indexers, const SharedWork& work);
-
-  // Reads the rest of all of `parameters`, which are those that the choice takes. Once. Work is
-  // counted in bytes of the files. Errors: kMismatch when no file holds a shard, or where a layout
-  // does not fit; those of SourceFiles; kCancelled.
-  Result<CheckpointContents> Read(const std::vector<SourceTensor>& parameters,
-                                  const SharedWork& work);
-
- private:
-  class Impl;
-  const std::unique_ptr<Impl> impl_;
-};
+// Reads the files of all ranks of a checkpoint. `parameters` are those that `choice` takes, and
+// `strategy` is the source's, null for none. Work is counted in bytes of the files. Errors:
+// kMismatch when no file holds a shard, or where a layout does not fit; those of SourceFiles;
+// kCancelled.
+Result<CheckpointContents> ReadContents(const Source& source, const Strategy* strategy,
+                                        const ParameterChoice& choice,
+                                        const std::vector<SourceTensor>& parameters,
+                                        const SharedWork& work);
 
 }  // namespace reshard
 
