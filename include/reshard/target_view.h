@@ -10,8 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "reshard/byte_range.h"
 #include "reshard/convert.h"
@@ -23,8 +25,10 @@ namespace reshard {
 inline namespace v0_1 {
 
 struct ViewOptions {
-  CheckChoice checks = {};  // kAll counts as kSample; `checksum` and `refuse_overflow` do nothing
-  RunOptions run = {};      // of Open; a request of `stop` ends reads, too
+  // Of Open; there CheckReplicas::kAll counts as kSample. It, `checksum` and `refuse_overflow` are
+  // for Stream.
+  CheckChoice checks = {};
+  RunOptions run = {};  // of Open and of Stream; a request of `stop` ends reads, too
   // Bytes that the view may hold, as ConvertOptions::memory_limit.
   uint64_t memory_limit = 0;
   SourceIo io = SourceIo::kAuto;
@@ -54,6 +58,18 @@ class TargetView {
 
   // Starts reading what these bytes are made of, and does not wait for it. Errors: as Read.
   Status Prefetch(size_t file, ByteRange range) const;
+
+  // Calls `take` in the calling thread with the bytes `range` of file number `file`, in order, a
+  // few MiB at a time, while RunOptions::jobs threads put the next ones together. At the end the
+  // sources still have to be the files that were opened. All bytes of a file are proved as Convert
+  // proves what it writes: what the sources state of themselves and, for kAll, replicas, before the
+  // first call; both sides' digests on the way. `take` has bytes before all is proved: what it made
+  // of them counts only if this returns ok. Returns warnings of what casts lost. Errors: those of
+  // `take`, Read and VerifyUnchanged; kMismatch for replicas that differ and, with
+  // `refuse_overflow`, for the first bytes with a value that a cast lost.
+  Result<std::vector<Warning>> Stream(
+      size_t file, ByteRange range,
+      const std::function<Status(std::span<const std::byte>)>& take) const;
 
   // Returns ok if the sources are still the files that were opened. What was read before counts
   // only then. Errors: kChanged, naming a file; kIo.

@@ -137,6 +137,86 @@ TEST(TargetViewTest, TellsThatASourceHasChanged) {
   EXPECT_EQ(view.VerifyUnchanged().code(), StatusCode::kChanged);
 }
 
+// What a stream passes on, and how it ended.
+struct Streamed {
+  std::string bytes;
+  Status status;
+};
+
+Streamed StreamOf(const TargetView& view, size_t file, ByteRange range) {
+  Streamed streamed;
+  const auto done = view.Stream(file, range, [&](std::span<const std::byte> bytes) -> Status {
+    streamed.bytes.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return {};
+  });
+  streamed.status = done.status();
+  return streamed;
+}
+
+TEST(TargetViewTest, StreamsComeInOrderWhateverTheThreads) {
+  SampleFolder folder(32768);
+  for (const int jobs : {1, 4}) {
+    ViewOptions options;
+    options.run.jobs = jobs;
+    const TargetView view = Open(folder, options);
+    const std::string whole = ReadWhole(view, 3);
+    ASSERT_GT(whole.size(), size_t{8} << 20);
+    for (const ByteRange range : {ByteRange{0, whole.size()}, ByteRange{4'000'001, 4'500'000},
+                                  ByteRange{whole.size(), 0}}) {
+      const Streamed streamed = StreamOf(view, 3, range);
+      EXPECT_TRUE(streamed.status.ok()) << streamed.status.message();
+      EXPECT_TRUE(streamed.bytes == whole.substr(range.offset, range.length)) << range.offset;
+    }
+    EXPECT_EQ(StreamOf(view, 3, {1, whole.size()}).status.code(), StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(TargetViewTest, AStreamEndsWithWhatItsTakerReturns) {
+  SampleFolder folder(32768);
+  const TargetView view = Open(folder);
+  int calls = 0;
+  const auto streamed =
+      view.Stream(0, {0, view.files()[0].size}, [&](std::span<const std::byte>) -> Status {
+        ++calls;
+        return calls == 2 ? IoError("no more") : Status();
+      });
+  EXPECT_EQ(streamed.status().message(), "no more");
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(TargetViewTest, AStreamOfSourcesThatChangeIsRefused) {
+  SampleFolder folder(32768);
+  const TargetView view = Open(folder);
+  bool changed = false;
+  const auto change = [&](std::span<const std::byte>) -> Status {
+    if (changed) return {};
+    changed = true;
+    std::ofstream(folder.options().source.path + "/" + RankPath(2), std::ios::app) << "more";
+    return {};
+  };
+  EXPECT_EQ(view.Stream(0, {0, view.files()[0].size}, change).status().code(),
+            StatusCode::kChanged);
+  changed = false;
+  EXPECT_EQ(Open(folder).Stream(0, {16, 16}, change).status().code(), StatusCode::kChanged);
+}
+
+TEST(TargetViewTest, AStopRequestEndsAStream) {
+  SampleFolder folder(32768);
+  std::stop_source stop;
+  ViewOptions options;
+  options.run.stop = stop.get_token();
+  const TargetView view = Open(folder, options);
+  int calls = 0;
+  const auto streamed =
+      view.Stream(0, {0, view.files()[0].size}, [&](std::span<const std::byte>) -> Status {
+        ++calls;
+        stop.request_stop();
+        return {};
+      });
+  EXPECT_EQ(streamed.status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(TargetViewTest, AStopRequestEndsReads) {
   SampleFolder folder;
   std::stop_source stop;

@@ -23,6 +23,7 @@
 
 #include "reshard/status.h"
 #include "reshard/version.h"
+#include "tools/cli/cat_command.h"
 #include "tools/cli/command.h"
 #include "tools/cli/command_table.h"
 #include "tools/cli/convert_command.h"
@@ -119,6 +120,7 @@ int RunCommandLine(int argc, char** argv) {
   ConvertCommand convert(app);
   CommitCommand commit(app);
   PlanCommand plan(app);
+  CatCommand cat(app);
   RanksCommand ranks(app);
   InspectCommand inspect(app);
   DigestCommand digest(app);
@@ -149,6 +151,7 @@ int RunCommandLine(int argc, char** argv) {
   Command* commands[] = {&convert,
                          &commit,
                          &plan,
+                         &cat,
                          &ranks,
                          &inspect,
                          &digest,
