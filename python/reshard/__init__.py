@@ -18,6 +18,7 @@ from ._calls import (
     recode,
     report,
     source_ranks,
+    target,
     verify,
     verify_against,
 )
@@ -42,6 +43,7 @@ from ._fields import *
 from ._inspect import inspect, read_strategy
 from ._progress import Progress
 from ._reports import ConvertReport, Layout, PageReport, PlanReport, Strategy, VerifyReport
+from ._target import TargetStream, TargetView
 from ._tensor import Piece, Shard, Tensor
 
 __version__ = _reshard.__version__
@@ -70,6 +72,8 @@ __all__ = [
     "Selection",
     "Shard",
     "Strategy",
+    "TargetStream",
+    "TargetView",
     "Tensor",
     "UnknownTensorError",
     "UnsupportedError",
@@ -91,6 +95,7 @@ __all__ = [
     "recode",
     "report",
     "source_ranks",
+    "target",
     "verify",
     "verify_against",
 ]

@@ -64,20 +64,27 @@ class TargetView::Impl {
     return AddCrc(file, *plan, range, out);
   }
 
+  // What Convert would check before it writes the files.
+  Status CheckSources() {
+    std::set<int64_t> ranks;
+    std::vector<int64_t> files;
+    for (const TargetFileSummary& target : work().targets) {
+      ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
+      files.push_back(target.rank);
+    }
+    RESHARD_ASSIGN_OR_RETURN(
+        const SourceChecks checks,
+        FindChecks(source(), ranks, RanksOf(opened_.target(), files), checks_));
+    const CountedWork count(run_, {.total_bytes = checks.bytes, .phase = Phase::kCheck});
+    return RunChecks(source(), checks, opened_.target().choice(), checks_, count.work()).status();
+  }
+
   Result<std::vector<Warning>> Stream(
       size_t file, ByteRange range, const std::function<Status(std::span<const std::byte>)>& take) {
     RESHARD_RETURN_IF_ERROR(CheckRange(file, range));
     RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
-    SourceChecks checks;
-    if (range.length == plan->size) {
-      RESHARD_ASSIGN_OR_RETURN(checks, ChecksOf(file));
-    }
     const CountedWork count(
-        run_,
-        {.total_bytes = checks.bytes + range.length, .phase = Phase::kCheck, .total_files = 1});
-    RESHARD_RETURN_IF_ERROR(
-        RunChecks(source(), checks, opened_.target().choice(), checks_, count.work()).status());
-    count.Enter(Phase::kWrite);
+        run_, {.total_bytes = range.length, .phase = Phase::kWrite, .total_files = 1});
     const LaneOptions lanes = LanesFor(budget_, StorageKind::kMemory, {&range.length, 1});
     const StreamOptions options{.lanes = lanes.lanes,
                                 .chunk_bytes = lanes.chunk_bytes,
@@ -135,13 +142,6 @@ class TargetView::Impl {
     return InvalidArgumentError(fmt::format("{}: {} bytes from {} on are asked for of {}",
                                             Escape(target.path), range.length, range.offset,
                                             target.size));
-  }
-
-  // What Convert would check before it writes the file.
-  Result<SourceChecks> ChecksOf(size_t file) {
-    const TargetFileSummary& target = work().targets[file];
-    const std::set<int64_t> ranks(target.source_ranks.begin(), target.source_ranks.end());
-    return FindChecks(source(), ranks, RanksOf(opened_.target(), {&target.rank, 1}), checks_);
   }
 
   Result<PlanHandle> PlanOf(size_t file) {
@@ -237,7 +237,6 @@ Result<TargetView> TargetView::Open(const ConversionSpec& spec, const ViewOption
     ConvertOptions all;
     static_cast<ConversionSpec&>(all) = spec;
     all.checks = options.checks;
-    if (all.checks.replicas == CheckReplicas::kAll) all.checks.replicas = CheckReplicas::kSample;
     all.run = options.run;
     all.io.source = options.io;
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
@@ -252,6 +251,7 @@ Result<TargetView> TargetView::Open(const ConversionSpec& spec, const ViewOption
         const MemoryBudget budget,
         FitMemory(first, HeldOf(impl->source()), impl->work(), impl->findings().warnings));
     impl->SetBudget(budget);
+    RESHARD_RETURN_IF_ERROR(impl->CheckSources());
     return TargetView(std::move(impl));
   });
 }

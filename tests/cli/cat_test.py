@@ -129,8 +129,6 @@ class CatTest(program_case.ProgramCase):
             self.assertEqual(self.bytes_of("a", *RESHARDED, "--rank", 0, "--range", text, code=2, says=said), b"")
         for text in ("5", ":", "1:", "-1:5", "1:2:3", f"0:{2**64}", "0x1:2"):
             self.bytes_of("a", *RESHARDED, "--rank", 0, f"--range={text}", code=2, says="--range")
-        self.bytes_of("a", *RESHARDED, "--rank", 0, "--range", "0:1", "--check-replicas", code=2,
-                      says="--check-replicas")
 
     def test_ranks(self):
         self.samples()

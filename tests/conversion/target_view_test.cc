@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <span>
 #include <string>
 #include <thread>
@@ -137,84 +138,94 @@ TEST(TargetViewTest, TellsThatASourceHasChanged) {
   EXPECT_EQ(view.VerifyUnchanged().code(), StatusCode::kChanged);
 }
 
-// What a stream passes on, and how it ended.
+// What a stream passes on, in how many pieces, and how it ended.
 struct Streamed {
   std::string bytes;
+  int pieces = 0;
   Status status;
 };
 
-Streamed StreamOf(const TargetView& view, size_t file, ByteRange range) {
+Streamed StreamOf(
+    const TargetView& view, size_t file, ByteRange range,
+    const std::function<Status()>& at_each = [] { return Status(); }) {
   Streamed streamed;
   const auto done = view.Stream(file, range, [&](std::span<const std::byte> bytes) -> Status {
     streamed.bytes.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return {};
+    ++streamed.pieces;
+    return at_each();
   });
   streamed.status = done.status();
   return streamed;
 }
 
+ByteRange Whole(const TargetView& view, size_t file) { return {0, view.files()[file].size}; }
+
+// In as small chunks as there are.
+ViewOptions Small(int jobs = 2) {
+  ViewOptions options;
+  options.run.jobs = jobs;
+  options.memory_limit = uint64_t{28} << 20;
+  return options;
+}
+
+// Files of some chunks.
+constexpr int64_t kStreamedRows = 16384;
+
 TEST(TargetViewTest, StreamsComeInOrderWhateverTheThreads) {
-  SampleFolder folder(32768);
+  SampleFolder folder(kStreamedRows);
   for (const int jobs : {1, 4}) {
-    ViewOptions options;
-    options.run.jobs = jobs;
-    const TargetView view = Open(folder, options);
+    const TargetView view = Open(folder, Small(jobs));
     const std::string whole = ReadWhole(view, 3);
-    ASSERT_GT(whole.size(), size_t{8} << 20);
-    for (const ByteRange range : {ByteRange{0, whole.size()}, ByteRange{4'000'001, 4'500'000},
-                                  ByteRange{whole.size(), 0}}) {
-      const Streamed streamed = StreamOf(view, 3, range);
-      EXPECT_TRUE(streamed.status.ok()) << streamed.status.message();
-      EXPECT_TRUE(streamed.bytes == whole.substr(range.offset, range.length)) << range.offset;
+    const Streamed all = StreamOf(view, 3, Whole(view, 3));
+    EXPECT_TRUE(all.status.ok()) << all.status.message();
+    EXPECT_TRUE(all.bytes == whole);
+    EXPECT_GT(all.pieces, 2);
+    for (const ByteRange range : {ByteRange{500'001, 1'000'003}, ByteRange{whole.size(), 0}}) {
+      const Streamed some = StreamOf(view, 3, range);
+      EXPECT_TRUE(some.status.ok()) << some.status.message();
+      EXPECT_TRUE(some.bytes == whole.substr(range.offset, range.length)) << range.offset;
     }
     EXPECT_EQ(StreamOf(view, 3, {1, whole.size()}).status.code(), StatusCode::kInvalidArgument);
   }
 }
 
 TEST(TargetViewTest, AStreamEndsWithWhatItsTakerReturns) {
-  SampleFolder folder(32768);
-  const TargetView view = Open(folder);
+  SampleFolder folder(kStreamedRows);
+  const TargetView view = Open(folder, Small());
   int calls = 0;
-  const auto streamed =
-      view.Stream(0, {0, view.files()[0].size}, [&](std::span<const std::byte>) -> Status {
-        ++calls;
-        return calls == 2 ? IoError("no more") : Status();
-      });
-  EXPECT_EQ(streamed.status().message(), "no more");
-  EXPECT_EQ(calls, 2);
+  const Streamed streamed = StreamOf(view, 0, Whole(view, 0), [&] {
+    ++calls;
+    return calls == 2 ? IoError("no more") : Status();
+  });
+  EXPECT_EQ(streamed.status.message(), "no more");
+  EXPECT_EQ(streamed.pieces, 2);
 }
 
 TEST(TargetViewTest, AStreamOfSourcesThatChangeIsRefused) {
-  SampleFolder folder(32768);
-  const TargetView view = Open(folder);
-  bool changed = false;
-  const auto change = [&](std::span<const std::byte>) -> Status {
-    if (changed) return {};
-    changed = true;
-    std::ofstream(folder.options().source.path + "/" + RankPath(2), std::ios::app) << "more";
-    return {};
-  };
-  EXPECT_EQ(view.Stream(0, {0, view.files()[0].size}, change).status().code(),
-            StatusCode::kChanged);
-  changed = false;
-  EXPECT_EQ(Open(folder).Stream(0, {16, 16}, change).status().code(), StatusCode::kChanged);
+  for (const bool whole : {true, false}) {
+    SampleFolder folder;
+    const TargetView view = Open(folder);
+    const Streamed streamed =
+        StreamOf(view, 0, whole ? Whole(view, 0) : ByteRange{16, 16}, [&]() -> Status {
+          std::ofstream(folder.options().source.path + "/" + RankPath(2), std::ios::app) << "more";
+          return {};
+        });
+    EXPECT_EQ(streamed.status.code(), StatusCode::kChanged) << whole;
+  }
 }
 
 TEST(TargetViewTest, AStopRequestEndsAStream) {
-  SampleFolder folder(32768);
+  SampleFolder folder(kStreamedRows);
   std::stop_source stop;
-  ViewOptions options;
+  ViewOptions options = Small();
   options.run.stop = stop.get_token();
   const TargetView view = Open(folder, options);
-  int calls = 0;
-  const auto streamed =
-      view.Stream(0, {0, view.files()[0].size}, [&](std::span<const std::byte>) -> Status {
-        ++calls;
-        stop.request_stop();
-        return {};
-      });
-  EXPECT_EQ(streamed.status().code(), StatusCode::kCancelled);
-  EXPECT_EQ(calls, 1);
+  const Streamed streamed = StreamOf(view, 0, Whole(view, 0), [&]() -> Status {
+    stop.request_stop();
+    return {};
+  });
+  EXPECT_EQ(streamed.status.code(), StatusCode::kCancelled);
+  EXPECT_EQ(streamed.pieces, 1);
 }
 
 TEST(TargetViewTest, AStopRequestEndsReads) {

@@ -40,8 +40,9 @@ CatCommand::CatCommand(CLI::App& parent)
             const Status read = ReadRange(text);
             if (!read.ok()) throw CLI::ValidationError("--range", read.message());
           },
-          "Only LEN bytes from offset OFF on. Of them no digests are compared, only that the "
-          "sources are the same files at the end as at the beginning")
+          "Only LEN bytes from offset OFF on. Neither digests nor CRCs are compared then, only "
+          "that "
+          "the sources are the same files at the end as at the beginning")
       ->type_name("OFF:LEN");
   app()
       .add_option("-o,--output", output_,
@@ -78,13 +79,7 @@ Result<ViewedConversion> CatCommand::Options() const {
   if (Status given = table_.ApplyTo(PartsOf(options)); !given.ok()) return given;
   // Only what this file needs is opened and planned. A folder of whole tensors is planned as one.
   if (rank_ && !IsWholeFolder(options.target.format)) options.selection.ranks = {*rank_};
-  if (range_) {
-    options.checks.checksum = false;
-    if (options.checks.replicas == CheckReplicas::kAll) {
-      return InvalidArgumentError(
-          "--check-replicas compares all bytes, --range passes on some; choose one");
-    }
-  }
+  if (range_) options.checks.checksum = false;
   return options;
 }
 
