@@ -30,6 +30,9 @@ struct ViewOptions {
   // Bytes that the view may hold, as ConvertOptions::memory_limit.
   uint64_t memory_limit = 0;
   SourceIo io = SourceIo::kAuto;
+  // What was read of sources stays in the page cache, and is no memory of the view's: where several
+  // files are read that share sources, each source byte is read from the disk once.
+  bool keep_pages = false;
 };
 
 class TargetView {
@@ -71,6 +74,8 @@ class TargetView {
   // Returns ok if the sources are still the files that were opened. What was read before counts
   // only then. Errors: kChanged, naming a file; kIo.
   Status VerifyUnchanged() const;
+  // As above, of the sources of file number `file`.
+  Status VerifyUnchanged(size_t file) const;
 
  private:
   class Impl;

@@ -44,7 +44,9 @@ class TargetView::Impl {
       : opened_(std::move(opened)),
         checks_(options.checks),
         run_(options.run),
-        crcs_(std::make_unique<StatedCrcOfFile[]>(work().targets.size())) {}
+        crcs_(std::make_unique<StatedCrcOfFile[]>(work().targets.size())) {
+    for (const ChosenFile& file : source().chosen()) chosen_.emplace(file.rank, file.id);
+  }
 
   const Findings& findings() const { return opened_.plan.findings; }
   Findings& findings() { return opened_.plan.findings; }
@@ -110,6 +112,16 @@ class TargetView::Impl {
     PublishReport report;
     RESHARD_RETURN_IF_ERROR(ReportLost({}, by_name, report));
     return std::move(report.warnings);
+  }
+
+  Status VerifyUnchanged(size_t file) {
+    RESHARD_RETURN_IF_ERROR(CheckRange(file, {}));
+    std::vector<FileId> sources;
+    for (const int64_t rank : work().targets[file].source_ranks) {
+      const auto [first, last] = chosen_.equal_range(rank);
+      for (auto found = first; found != last; ++found) sources.push_back(found->second);
+    }
+    return source().files().VerifyUnchanged(sources);
   }
 
   Status Prefetch(size_t file, ByteRange range) {
@@ -222,6 +234,7 @@ class TargetView::Impl {
   OpenedConversion opened_;
   const CheckChoice checks_;
   const RunOptions run_;
+  std::multimap<int64_t, FileId> chosen_;  // source files by rank
   MemoryBudget budget_;
   std::mutex planning_;
   const std::unique_ptr<StatedCrcOfFile[]> crcs_;  // by the number of the file
@@ -251,6 +264,7 @@ Result<TargetView> TargetView::Open(const ConversionSpec& spec, const ViewOption
         const MemoryBudget budget,
         FitMemory(first, HeldOf(impl->source()), impl->work(), impl->findings().warnings));
     impl->SetBudget(budget);
+    if (options.keep_pages) impl->source().files().KeepPages();
     RESHARD_RETURN_IF_ERROR(impl->CheckSources());
     return TargetView(std::move(impl));
   });
@@ -277,6 +291,10 @@ Result<std::vector<Warning>> TargetView::Stream(
     size_t file, ByteRange range,
     const std::function<Status(std::span<const std::byte>)>& take) const {
   return CatchOutOfMemory([&] { return impl_->Stream(file, range, take); });
+}
+
+Status TargetView::VerifyUnchanged(size_t file) const {
+  return CatchOutOfMemory([&] { return impl_->VerifyUnchanged(file); });
 }
 
 Status TargetView::VerifyUnchanged() const {
