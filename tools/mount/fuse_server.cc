@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "reshard/byte_range.h"
 #include "tools/mount/target_tree.h"
 
 namespace reshard {
@@ -55,6 +56,21 @@ struct OpenFile {
   std::atomic<uint64_t> asked_to = 0;  // to here it was read ahead
   std::string text;                    // of the status
 };
+
+// Returns what is to be read ahead with `read`, of a file of `size` bytes. Readers of one opened
+// file may come here together: then less, or more, is read ahead.
+ByteRange BytesAhead(OpenFile& open, ByteRange read, uint64_t size) {
+  if (open.read_to.exchange(read.end()) != read.offset) {
+    open.asked_to = read.end();
+    return {};
+  }
+  const uint64_t asked_to = open.asked_to;
+  if (asked_to >= std::min(size, read.end() + kAheadBytes / 2)) return {};
+  const uint64_t from = std::max(asked_to, read.end());
+  const uint64_t to = std::min(size, read.end() + kAheadBytes);
+  open.asked_to = to;
+  return {from, to - from};
+}
 
 OpenFile* OpenFileOf(const fuse_file_info& info) { return reinterpret_cast<OpenFile*>(info.fh); }
 
@@ -98,7 +114,6 @@ class FuseServer {
   // Tells why something failed, once. Returns the errno.
   int Tell(const Status& status);
   std::string StatusText();
-  void ReadAhead(size_t file, uint64_t size, OpenFile& open, uint64_t begin, uint64_t end);
 
   const MountRequest& request_;
   const TargetTree tree_;
@@ -230,24 +245,11 @@ void FuseServer::Read(fuse_req_t request, fuse_ino_t number, size_t size, off_t 
     fuse_reply_err(request, Tell(status));
     return;
   }
+  // Once it is answered, the file may be closed, and `open` gone.
+  const ByteRange later = BytesAhead(open, {begin, end - begin}, node.size);
   fuse_reply_buf(request, reinterpret_cast<const char*>(out.data()), out.size());
-  ReadAhead(node.file, node.size, open, begin, end);
-}
-
-void FuseServer::ReadAhead(size_t file, uint64_t size, OpenFile& open, uint64_t begin,
-                           uint64_t end) {
-  // Readers of one opened file may come here together: then less, or more, is read ahead.
-  if (open.read_to.exchange(end) != begin) {
-    open.asked_to = end;
-    return;
-  }
-  const uint64_t asked_to = open.asked_to;
-  if (asked_to >= std::min(size, end + kAheadBytes / 2)) return;
-  const uint64_t from = std::max(asked_to, end);
-  const uint64_t to = std::min(size, end + kAheadBytes);
-  open.asked_to = to;
   // What is wrong with a source is said when it is read.
-  static_cast<void>(request_.view.Prefetch(file, {from, to - from}));
+  if (later.length > 0) static_cast<void>(request_.view.Prefetch(node.file, later));
 }
 
 void FuseServer::Measure(fuse_req_t request) {
