@@ -4,7 +4,8 @@
 #
 #   tools/deps.sh GROUP...
 #
-#   build            what the programs and the library are built with
+#   build            what the programs and the library are built with; reshard-mount needs
+#                    libfuse3-dev, too
 #   test             also what tools/test.sh builds and runs
 #   lint             clang (sanitizers), clang-format and clang-tidy
 #   python           build/pyenv, a Python environment with what the Python package is built and
@@ -180,7 +181,7 @@ install_group() { # GROUP
       make_aarch64_root
       ;;
     release)
-      install_packages python3-dev python3-venv dpkg-dev
+      install_packages python3-dev python3-venv dpkg-dev libfuse3-dev
       PYTHON=${PYTHON:-/usr/bin/python3} make_environment build/release-env \
         tools/release/requirements.txt
       get_sources

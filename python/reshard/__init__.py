@@ -14,6 +14,7 @@ from ._calls import (
     make_strategy,
     merge,
     merge_strategies,
+    mount,
     plan,
     recode,
     report,
@@ -41,6 +42,7 @@ from ._errors import (
 )
 from ._fields import *
 from ._inspect import inspect, read_strategy
+from ._mount import Mount
 from ._progress import Progress
 from ._reports import ConvertReport, Layout, PageReport, PlanReport, Strategy, VerifyReport
 from ._target import TargetStream, TargetView
@@ -63,6 +65,7 @@ __all__ = [
     "Layout",
     "MapTensor",
     "MismatchError",
+    "Mount",
     "NotFoundError",
     "PageReport",
     "Piece",
@@ -90,6 +93,7 @@ __all__ = [
     "make_strategy",
     "merge",
     "merge_strategies",
+    "mount",
     "plan",
     "read_strategy",
     "recode",

@@ -23,6 +23,7 @@ from ._fields import (
     StrategyReport,
 )
 from ._guards import is_mapping
+from ._mount import Mount
 from ._paths import StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
 from ._reports import ConvertReport, PageReport, PlanReport, VerifyReport
@@ -335,6 +336,47 @@ def target(
         return TargetView(_reshard.View.open(keywords, jobs, watch))
 
     return _run(opened, given)
+
+
+def mount(
+    source: Source,
+    folder: StrPath | None = None,
+    *,
+    # Options of mount, written by tests/python/keywords_test.py --bless.
+    src_strategy: StrPath | None = None,
+    dst_strategy: StrPath | None = None,
+    rank: Ranks | None = None,
+    format: Literal["ckpt", "safetensors", "unified", "huggingface"] | None = None,
+    suffix: str | None = None,
+    name_map: NameMap | None = None,
+    group_info: StrPath | Iterable[StrPath] | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    prefix: str | None = None,
+    part_size: Size | None = None,
+    shard_size: Size | None = None,
+    names: str | None = None,
+    crc: bool | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    rename: NameMap | None = None,
+    dtype: Casts | None = None,
+    unmatched: Literal["copy", "drop", "error"] | None = None,
+    check_replicas: bool | Literal["none", "sample", "all"] | None = None,
+    reference: StrPath | None = None,
+    expect_parameters: str | None = None,
+    partial: bool | None = None,
+    no_checksum: bool | None = None,
+    memory_limit: Size | None = None,
+    # Its own.
+    cache: bool | None = None,
+    allow_other: bool | None = None,
+    jobs: int | None = None,
+) -> Mount:
+    """`with mount(...) as folder` has the files that `convert` with these keywords would write in
+    `folder`, an empty one, or None for a temporary one. The program reshard-mount serves them."""
+    given = dict(locals())
+    return Mount(given.pop("source"), given.pop("folder"), given)
 
 
 def verify(

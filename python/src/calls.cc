@@ -312,7 +312,7 @@ constexpr std::pair<const char*, Call> kCalls[] = {
     {"convert", kConvertCall}, {"plan", kPlanCall},     {"report", kReportCall},
     {"commit", kCommitCall},   {"verify", kVerifyCall}, {"verify_against", kAgainstCall},
     {"recode", kRecodeCall},   {"merge", kMergeCall},   {"digest", kDigestCall},
-    {"diff", kDiffCall},       {"target", kViewCall}};
+    {"diff", kDiffCall},       {"target", kViewCall},   {"mount", kMountCall}};
 
 // The option table, as far as signatures follow it.
 nb::list OptionTable() {

@@ -12,7 +12,7 @@ namespace {
 
 using Parts = OptionParts;
 
-constexpr uint32_t kViews = kCatCall | kViewCall;
+constexpr uint32_t kViews = kCatCall | kViewCall | kMountCall;
 constexpr uint32_t kConversions = kConvertCall | kPlanCall | kReportCall | kAgainstCall | kViews;
 constexpr uint32_t kWrites = kConvertCall | kPlanCall;
 constexpr uint32_t kReads =
@@ -75,7 +75,7 @@ constexpr Option kOptions[] = {
     {.name = "ranks",
      .word = "rank",
      .type = OptionType::kRanks,
-     .calls = kWrites | kAgainstCall | kViewCall,
+     .calls = kWrites | kAgainstCall | kViewCall | kMountCall,
      .value = "N",
      .help = "Only these target ranks, such as 3 or 0-7,9",
      .effect = Effect::kBytesAsBefore,

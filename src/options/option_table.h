@@ -41,6 +41,7 @@ enum Call : uint32_t {
   kRanksCall = 1 << 11,  // SourceRanks
   kCatCall = 1 << 12,    // TargetView, of which one file is passed on
   kViewCall = 1 << 13,   // TargetView
+  kMountCall = 1 << 14,  // TargetView, of which all files are served
 };
 
 // What kind of value an option takes.

@@ -29,8 +29,9 @@ MountCommand::MountCommand(CLI::App& parent, MountServer serve, std::vector<std:
       serve_(serve),
       words_(std::move(words)) {
   LeaveOutJson();
-  AddPositional(app(), "SRC", options_.source.path, "The source, as of convert");
-  AddPositional(app(), "MNT", folder_, "Empty folder that the files are to be in");
+  AddPositional(app(), "SRC", options_.source.path, "The source, as of convert")->required(false);
+  AddPositional(app(), "MNT", folder_, "Empty folder that the files are to be in")->required(false);
+  app().parse_complete_callback([this] { Complete(); });
   app().add_flag("--background", background_,
                  "Return when the files are there, and serve them in the background");
   app().add_flag("--cache", caches_,
@@ -38,8 +39,16 @@ MountCommand::MountCommand(CLI::App& parent, MountServer serve, std::vector<std:
                  "them several times");
   app().add_flag("--allow-other", allows_others_,
                  "Let other users read; needs user_allow_other in /etc/fuse.conf");
-  table_.AddTo(app(), kViewCall);
+  table_.AddTo(app(), kMountCall);
   AddJobsOption(app(), options_.run.jobs)->group("Run");
+}
+
+void MountCommand::Complete() {
+  const bool has_files = table_.Has("source.files");
+  if (has_files && folder_.empty()) folder_.swap(options_.source.path);
+  if (has_files && !options_.source.path.empty()) throw CLI::ExcludesError("SRC", "--source");
+  if (!has_files && options_.source.path.empty()) throw CLI::RequiredError("SRC");
+  if (folder_.empty()) throw CLI::RequiredError("MNT");
 }
 
 int MountCommand::Run() {

@@ -23,6 +23,8 @@ class MountCommand : public Command {
   int Run() override;
 
  private:
+  // Tells which positional is which. Throws the parser's errors.
+  void Complete();
   // Becomes the program that serves. Returns only if there is none.
   Status Hand() const;
   // Opens the target and serves it until it is unmounted; calls `ready` when it is there.
