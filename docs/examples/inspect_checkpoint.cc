@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", checkpoint.status().message().c_str());
     return reshard::ExitCode(checkpoint.status().code());
   }
-  for (const reshard::LogicalTensor& tensor : checkpoint->tensors()) {
+  for (const reshard::ShardedCheckpoint::Tensor& tensor : checkpoint->tensors()) {
     const auto shards = checkpoint->Shards(tensor.name);
     if (!shards.ok()) {
       std::fprintf(stderr, "%s\n", shards.status().message().c_str());

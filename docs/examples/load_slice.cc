@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   if (!strategy.ok()) return Fail(strategy.status());
   const auto checkpoint = reshard::ShardedCheckpoint::Open(argv[1], *strategy);
   if (!checkpoint.ok()) return Fail(checkpoint.status());
-  const reshard::LogicalTensor* tensor = checkpoint->Find(name);
+  const reshard::ShardedCheckpoint::Tensor* tensor = checkpoint->Find(name);
   if (tensor == nullptr || tensor->shape.empty()) return 1;
 
   reshard::ParameterLayout layout;

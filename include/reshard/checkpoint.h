@@ -121,72 +121,78 @@ struct WriteCheckpointOptions {
 Result<uint64_t> WriteCheckpoint(std::span<const ArrayToWrite> arrays,
                                  const WriteCheckpointOptions& options);
 
-// A box of the full tensor, and the ranks that hold it.
-struct Shard {
-  Box box;
-  std::vector<int64_t> ranks;  // ascending
-};
+struct RankFiles {
+  struct File {
+    int64_t rank = 0;
+    std::string path;
+  };
 
-// A part of a tensor as a file holds it.
-struct LocatedPart {
-  Box box;
-  int64_t rank = 0;
-  std::string path;
-  // In the file, one for each Value: together the row-major bytes of `box`.
-  std::vector<ByteRange> content;
-};
+  std::vector<File> files = {};  // by rank
+  std::string step = {};         // "EPOCH_STEP" of the files; empty if their names have none
+  std::vector<Warning> warnings = {};
 
-// A box that is to be read, and where to.
-struct BoxRead {
-  std::string_view name;
-  Box box;
-  std::span<std::byte> destination;  // of exactly the box's size
-};
-
-// What may be done with the bytes of a mapped file.
-enum class MapKind {
-  kReadOnly,
-  // They may be written to: what is, is seen by this map alone, and the file stays as it is.
-  kPrivate,
-};
-
-// A file that is mapped, whole, as long as a copy of `data` lives. If another process truncates it
-// meanwhile, touching bytes beyond the new end raises SIGBUS.
-struct MappedFile {
-  std::shared_ptr<std::byte> data;  // the first byte; written to only where the map is private
-  uint64_t size = 0;
-};
-
-// One array of a text or a MapTensor.
-struct StoredPart {
-  std::string type;  // "str", of UTF-32LE code points; or as MapTensorPart::type
-  Shape shape;
-  std::vector<std::byte> bytes;
-};
-
-struct LogicalTensor : TensorInfo {
-  int64_t stage = 0;  // the pipeline stage that its values come from
-  // Without a layout each rank has a value of its own; that of the stage's first rank is read.
-  bool in_strategy = false;
-};
-
-struct RankFileSummary {
-  int64_t rank = 0;
-  std::string path;
+  struct Indexed;
+  // For Checkpoint::Open, the indexed files of a folder of whole tensors; null for other folders.
+  std::shared_ptr<Indexed> indexed = {};
 };
 
 class ShardedCheckpoint {
  public:
+  // A box of the full tensor, and the ranks that hold it.
+  struct Shard {
+    Box box;
+    std::vector<int64_t> ranks;  // ascending
+  };
+
+  // A part of a tensor as a file holds it.
+  struct Part {
+    Box box;
+    int64_t rank = 0;
+    std::string path;
+    // In the file, one for each Value: together the row-major bytes of `box`.
+    std::vector<ByteRange> content;
+  };
+
+  // A box that is to be read, and where to.
+  struct BoxRead {
+    std::string_view name;
+    Box box;
+    std::span<std::byte> destination;  // of exactly the box's size
+  };
+
+  // What may be done with the bytes of a mapped file.
+  enum class MapKind {
+    kReadOnly,
+    // They may be written to: what is, is seen by this map alone, and the file stays as it is.
+    kPrivate,
+  };
+
+  // A file that is mapped, whole, as long as a copy of `data` lives. If another process truncates
+  // it meanwhile, touching bytes beyond the new end raises SIGBUS.
+  struct MappedFile {
+    std::shared_ptr<std::byte> data;  // the first byte; written to only where the map is private
+    uint64_t size = 0;
+  };
+
+  // One array of a text or a MapTensor.
+  struct StoredPart {
+    std::string type;  // "str", of UTF-32LE code points; or as MapTensorPart::type
+    Shape shape;
+    std::vector<std::byte> bytes;
+  };
+
+  struct Tensor : TensorInfo {
+    int64_t stage = 0;  // the pipeline stage that its values come from
+    // Without a layout each rank has a value of its own; that of the stage's first rank is read.
+    bool in_strategy = false;
+  };
+
   // Opens the checkpoint in `folder`: rank folders, or a pattern (SourceSpec::path). `strategy` is
-  // the strategy file or folder that it was saved with; empty: the tensors are full, in rank_0 or
+  // the one that it was saved with; none: the tensors are full, in rank_0 or
   // in the one file that `folder` names. `suffix`, "-EPOCH_STEP", chooses the checkpoint in each
   // rank folder; empty: the latest. Errors: kNotFound, kCorrupt, kMismatch, kUnsupported, kIo.
   // `key` is as SourceSpec::key.
-  static Result<ShardedCheckpoint> Open(const std::string& folder, const std::string& strategy,
-                                        const std::string& suffix = "",
-                                        std::shared_ptr<const EncryptionKey> key = nullptr);
-  // The same with a strategy in memory.
-  static Result<ShardedCheckpoint> Open(const std::string& folder, const Strategy& strategy,
+  static Result<ShardedCheckpoint> Open(const std::string& folder, const StrategyRef& strategy,
                                         const std::string& suffix = "",
                                         std::shared_ptr<const EncryptionKey> key = nullptr);
   // The same of any source, read in one way or the other.
@@ -197,9 +203,9 @@ class ShardedCheckpoint {
   ~ShardedCheckpoint();
 
   // Tensors only (no texts, no MapTensors), in the order of the files.
-  const std::vector<LogicalTensor>& tensors() const;
+  const std::vector<Tensor>& tensors() const;
   // Returns the tensor of this name, or null.
-  const LogicalTensor* Find(std::string_view name) const;
+  const Tensor* Find(std::string_view name) const;
   const std::vector<Warning>& warnings() const;
   // Texts and MapTensors, in the order of the files.
   const std::vector<TensorInfo>& others() const;
@@ -207,7 +213,7 @@ class ShardedCheckpoint {
   std::string step() const;
   // The files that the tensors are read from, by rank; those of a folder of whole tensors are
   // numbered as if they were ranks.
-  const std::vector<RankFileSummary>& files() const;
+  const std::vector<RankFiles::File>& files() const;
   // Whether threads of its own may be reading ahead, which files on servers have. A process that is
   // forked has none of them and cannot use the checkpoint.
   bool HasThreads() const;
@@ -230,9 +236,9 @@ class ShardedCheckpoint {
 
   // Returns the parts, each as one file holds it, that together have all elements of `box`.
   // Errors: kNotFound, kInvalidArgument, kMismatch as Read.
-  Result<std::vector<LocatedPart>> Locate(std::string_view name, const Box& box) const;
+  Result<std::vector<Part>> Locate(std::string_view name, const Box& box) const;
 
-  // Maps the file of a rank: at LocatedPart::content lie the bytes of its arrays. Errors: kNotFound
+  // Maps the file of a rank: at Part::content lie the bytes of its arrays. Errors: kNotFound
   // for a rank without a file; kChanged when it is another file than the one that was opened;
   // kUnsupported for an encrypted one; kIo.
   Result<MappedFile> Map(int64_t rank, MapKind kind) const;
@@ -245,16 +251,6 @@ class ShardedCheckpoint {
   struct State;
   explicit ShardedCheckpoint(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
-};
-
-struct RankFiles {
-  std::vector<RankFileSummary> files = {};  // by rank
-  std::string step = {};  // "EPOCH_STEP" of the files; empty if their names have none
-  std::vector<Warning> warnings = {};
-
-  struct Indexed;
-  // For Checkpoint::Open, the indexed files of a folder of whole tensors; null for other folders.
-  std::shared_ptr<Indexed> indexed = {};
 };
 
 // Chooses one file in each folder rank_N of `folder`, or for each rank of a pattern

@@ -34,53 +34,53 @@ struct ValueDifference {
   double greatest = 0;              // the greatest absolute difference of two numbers
 };
 
-// The first byte of a target file that the sources contradict.
-struct FirstDifference {
-  uint64_t offset = 0;  // in the target file
-  // Whose content or header the byte belongs to; "" in the header of an empty tensor.
-  std::string parameter;
-  bool in_header = false;
-  // Of a byte of content: its place in the shard, and in the source.
-  uint64_t shard_offset = 0;  // in the row-major bytes of the target's shard
-  std::string source_path;
-  uint64_t source_offset = 0;
-  uint8_t expected = 0;
-  uint8_t found = 0;
-};
-
 // A target file that the sources contradict.
 struct FileDifference {
+  // The first byte of a target file that the sources contradict.
+  struct First {
+    uint64_t offset = 0;  // in the target file
+    // Whose content or header the byte belongs to; "" in the header of an empty tensor.
+    std::string parameter;
+    bool in_header = false;
+    // Of a byte of content: its place in the shard, and in the source.
+    uint64_t shard_offset = 0;  // in the row-major bytes of the target's shard
+    std::string source_path;
+    uint64_t source_offset = 0;
+    uint8_t expected = 0;
+    uint8_t found = 0;
+  };
+
   std::string path;  // relative to the target folder
   uint64_t expected_size = 0;
-  std::optional<uint64_t> found_size;    // no value: the file does not exist
-  std::optional<FirstDifference> first;  // within the smaller size
-  uint64_t differing_bytes = 0;          // likewise
-  std::vector<std::string> parameters;   // the first 20 that differ, in file order
-  uint64_t parameter_count = 0;          // all that differ
-};
-
-// Two ranks that should hold the same shard of a parameter.
-struct ReplicaPair {
-  int64_t rank = 0;
-  int64_t reference = 0;    // the lowest rank that holds the shard
-  bool other_type = false;  // another dtype or shape
-  uint64_t offset = 0;      // else: the first byte of the shard that differs
-};
-
-// A parameter whose replicas differ.
-struct ReplicaDifference {
-  std::string parameter;
-  int64_t stage = 0;               // of the source
-  std::vector<ReplicaPair> pairs;  // the first 20, by shard, then by rank
-  uint64_t pair_count = 0;         // all
+  std::optional<uint64_t> found_size;   // no value: the file does not exist
+  std::optional<First> first;           // within the smaller size
+  uint64_t differing_bytes = 0;         // likewise
+  std::vector<std::string> parameters;  // the first 20 that differ, in file order
+  uint64_t parameter_count = 0;         // all that differ
 };
 
 struct ReplicaReport {
+  // Two ranks that should hold the same shard of a parameter.
+  struct Pair {
+    int64_t rank = 0;
+    int64_t reference = 0;    // the lowest rank that holds the shard
+    bool other_type = false;  // another dtype or shape
+    uint64_t offset = 0;      // else: the first byte of the shard that differs
+  };
+
+  // A parameter whose replicas differ.
+  struct Difference {
+    std::string parameter;
+    int64_t stage = 0;        // of the source
+    std::vector<Pair> pairs;  // the first 20, by shard, then by rank
+    uint64_t pair_count = 0;  // all
+  };
+
   uint64_t compared = 0;   // parameters with a shard that several ranks hold, counted in each stage
   uint64_t shards = 0;     // such shards, counted in each rank
   uint64_t bytes = 0;      // of these shards
   uint64_t differing = 0;  // of the parameters
-  std::vector<ReplicaDifference> differences;  // the first 20, in the order of the strategy
+  std::vector<Difference> differences;  // the first 20, in the order of the strategy
 };
 
 // What a sample of replicas read.
@@ -105,37 +105,37 @@ struct RankFindings {
   std::vector<std::string> own_values;
 };
 
-enum class DamageKind {
-  kManifest,   // a manifest is damaged; the files that it lists were not looked at
-  kRecord,     // a part record is missing or damaged; its file was compared without it
-  kMissing,    // the file does not exist
-  kNoFile,     // something else is in its place, or on the path to it; links are not followed
-  kSize,       // shorter or longer
-  kContent,    // of the right size, but with other bytes
-  kNotListed,  // in no manifest, but readers of the folder take it
-};
-
-// Returns the kind in words, such as "other content".
-std::string_view DamageKindName(DamageKind kind);
-
-// A stretch of a file that has a digest of its own.
-struct DamagedBlock {
-  uint64_t index = 0;
-  ByteRange range;
-};
-
 struct Damage {
+  enum class Kind {
+    kManifest,   // a manifest is damaged; the files that it lists were not looked at
+    kRecord,     // a part record is missing or damaged; its file was compared without it
+    kMissing,    // the file does not exist
+    kNoFile,     // something else is in its place, or on the path to it; links are not followed
+    kSize,       // shorter or longer
+    kContent,    // of the right size, but with other bytes
+    kNotListed,  // in no manifest, but readers of the folder take it
+  };
+
+  // A stretch of a file that has a digest of its own.
+  struct Block {
+    uint64_t index = 0;
+    ByteRange range;
+  };
+
   // Of a target file, part record, manifest or list of checksums; relative to the target folder.
   std::string path;
-  DamageKind kind = DamageKind::kContent;
-  std::string detail = {};                 // what was expected and found, in words
-  std::optional<DamagedBlock> block = {};  // the first that is bad or cut off, where that is known
+  Kind kind = Kind::kContent;
+  std::string detail = {};          // what was expected and found, in words
+  std::optional<Block> block = {};  // the first that is bad or cut off, where that is known
   uint64_t bad_blocks = 0;
   // The first 20 parameters, in file order, whose content is damaged; if none is, those whose
   // header lies in a bad block.
   std::vector<std::string> parameters = {};
   uint64_t parameter_count = 0;  // all such parameters
 };
+
+// Returns the kind in words, such as "other content".
+std::string_view DamageKindName(Damage::Kind kind);
 
 struct DamageReport {
   std::vector<std::string> manifests;  // their names, sorted
@@ -157,20 +157,21 @@ struct DigestOptions {
   RunOptions run = {};
 };
 
-struct ParameterDigest : TensorInfo {
-  // 32 lower-case hexadecimal digits: of the row-major bytes of the full tensor (docs/cli.md,
-  // "digest"); of a text its characters, of a MapTensor its Values as they stand in the file.
-  std::string digest;
-  // If ranks hold different values of a parameter that no layout cuts, each value has an entry of
-  // its own, ordered by its lowest rank; these are its ranks, ascending. Else empty.
-  std::vector<int64_t> ranks;
-};
-
 struct DigestReport {
+  struct Parameter : TensorInfo {
+    // 32 lower-case hexadecimal digits: of the row-major bytes of the full tensor
+    // (docs/reference/cli.md, "digest"); of a text its characters, of a MapTensor its Values as
+    // they stand in the file.
+    std::string digest;
+    // If ranks hold different values of a parameter that no layout cuts, each value has an entry of
+    // its own, ordered by its lowest rank; these are its ranks, ascending. Else empty.
+    std::vector<int64_t> ranks;
+  };
+
   std::vector<Warning> warnings;
-  std::vector<ParameterDigest> parameters;  // in the order of the files
+  std::vector<Parameter> parameters;  // in the order of the files
   // Of all of them, 32 lower-case hexadecimal digits: equal where names, types, shapes, sizes and
-  // digests are, whatever their order and the ranks (docs/cli.md, "digest").
+  // digests are, whatever their order and the ranks (docs/reference/cli.md, "digest").
   std::string digest;
   uint64_t bytes = 0;                 // of all of them
   uint64_t bytes_read = 0;            // of files that were read whole, their sizes
@@ -197,38 +198,38 @@ struct DiffOptions {
   RunOptions run = {};
 };
 
-enum class ParameterRelation {
-  kEqual,      // every byte; of what no layout cuts, all values that ranks hold
-  kDifferent,  // same dtype and full shape, other bytes
-  kOtherType,  // another dtype or full shape; the bytes are not compared
-  kOnlyInA,
-  kOnlyInB,
-};
-
-struct ParameterDiff {
-  std::string name;
-  ParameterRelation relation = ParameterRelation::kEqual;
-  std::optional<TensorInfo> a;  // where it has the parameter
-  std::optional<TensorInfo> b;
-  // Of different tensors of Float16, BFloat16, Float32 or Float64, when they were asked for: of the
-  // lowest ranks that hold each shard.
-  std::optional<ValueDifference> values;
-  // Of a parameter that no layout cuts: the ranks whose value no rank of the other side holds,
-  // where these are some of those that have it.
-  std::vector<int64_t> a_ranks;
-  std::vector<int64_t> b_ranks;
-};
-
 struct DiffReport {
+  enum class Relation {
+    kEqual,      // every byte; of what no layout cuts, all values that ranks hold
+    kDifferent,  // same dtype and full shape, other bytes
+    kOtherType,  // another dtype or full shape; the bytes are not compared
+    kOnlyInA,
+    kOnlyInB,
+  };
+
+  struct Parameter {
+    std::string name;
+    Relation relation = Relation::kEqual;
+    std::optional<TensorInfo> a;  // where it has the parameter
+    std::optional<TensorInfo> b;
+    // Of different tensors of Float16, BFloat16, Float32 or Float64, when they were asked for: of
+    // the lowest ranks that hold each shard.
+    std::optional<ValueDifference> values;
+    // Of a parameter that no layout cuts: the ranks whose value no rank of the other side holds,
+    // where these are some of those that have it.
+    std::vector<int64_t> a_ranks;
+    std::vector<int64_t> b_ranks;
+  };
+
   std::vector<Warning> warnings;
-  std::vector<ParameterDiff> parameters;  // in the order of A's files, then those only in B
-  uint64_t bytes = 0;                     // of the parameters that were compared, on each side
-  uint64_t bytes_read = 0;                // of both; of files that were read whole, their sizes
+  std::vector<Parameter> parameters;  // in the order of A's files, then those only in B
+  uint64_t bytes = 0;                 // of the parameters that were compared, on each side
+  uint64_t bytes_read = 0;            // of both; of files that were read whole, their sizes
   // What the ranks of each side hold; none with one_replica.
   std::optional<RankFindings> a;
   std::optional<RankFindings> b;
 
-  uint64_t Count(ParameterRelation relation) const;
+  uint64_t Count(Relation relation) const;
   // Whether all parameters are equal, and all replicas on either side.
   bool equal() const;
 };
@@ -249,27 +250,28 @@ struct StatisticsOptions {
   RunOptions run;
 };
 
-// int64_t of signed integers, uint64_t of unsigned ones and Bool, double of floats: exact.
-using Number = std::variant<int64_t, uint64_t, double>;
-
-struct ValueStatistics {
-  uint64_t values = 0;  // Complex: two for each element, its parts; Int4: two for each byte
-  uint64_t nans = 0;
-  uint64_t infinities = 0;
-  // Of the values that are neither; nothing where there is none.
-  std::optional<Number> least;
-  std::optional<Number> greatest;
-  std::optional<double> mean;  // summed up in double: the same for every layout and number of jobs
-};
-
-struct ParameterStatistics : TensorInfo {
-  std::optional<ValueStatistics> statistics;  // of tensors, but for HiFloat8
-};
-
 struct StatisticsReport {
+  // int64_t of signed integers, uint64_t of unsigned ones and Bool, double of floats: exact.
+  using Number = std::variant<int64_t, uint64_t, double>;
+
+  struct Values {
+    uint64_t values = 0;  // Complex: two for each element, its parts; Int4: two for each byte
+    uint64_t nans = 0;
+    uint64_t infinities = 0;
+    // Of the values that are neither; nothing where there is none.
+    std::optional<Number> least;
+    std::optional<Number> greatest;
+    std::optional<double>
+        mean;  // summed up in double: the same for every layout and number of jobs
+  };
+
+  struct Parameter : TensorInfo {
+    std::optional<Values> statistics;  // of tensors, but for HiFloat8
+  };
+
   std::vector<Warning> warnings;
-  std::vector<ParameterStatistics> parameters;  // in the order of the files
-  uint64_t bytes = 0;                           // read
+  std::vector<Parameter> parameters;  // in the order of the files
+  uint64_t bytes = 0;                 // read
 };
 
 // Reads. A parameter that no layout cuts is taken from the lowest rank that has it.

@@ -50,49 +50,49 @@ struct WrittenFile {
   uint64_t size = 0;
 };
 
-struct WorkerReport {
-  WorkerShare shard;
-  // This call put the whole set in place, or found it there. Of shares that run side by side one
-  // puts it there; where another was quicker, this is false and nothing is outstanding.
-  bool published = false;
-  bool already_published = false;     // as in ConvertReport
-  std::vector<uint64_t> outstanding;  // shares that had not finished, if not published
-};
-
-// How many files were read and written in which way.
-struct IoUsed {
-  uint64_t sources_mapped = 0;
-  uint64_t sources_read = 0;
-  uint64_t targets_direct = 0;
-  uint64_t targets_buffered = 0;
-};
-
 // The most samples of a timeline; those of a long run are farther apart.
 inline constexpr size_t kMostTimelineSamples = 512;
 
-// Seconds since the call began; bytes since then.
-struct TimelineSample {
-  double seconds = 0;
-  uint64_t bytes_read = 0;      // of the sources, brought into windows
-  uint64_t bytes_gathered = 0;  // of the targets, put together in memory
-  uint64_t bytes_written = 0;   // of the targets, given to the system
-  uint64_t memory = 0;          // held at the moment, as ConvertReport::memory_peak counts
-};
-
-// "plan", "check", "write" or "publish".
-struct TimelinePhase {
-  std::string name;
-  double begin_seconds = 0;
-  double end_seconds = 0;
-};
-
 // The course of a run.
 struct Timeline {
-  std::vector<TimelinePhase> phases;    // in order, without gaps
-  std::vector<TimelineSample> samples;  // in order
+  // Seconds since the call began; bytes since then.
+  struct Sample {
+    double seconds = 0;
+    uint64_t bytes_read = 0;      // of the sources, brought into windows
+    uint64_t bytes_gathered = 0;  // of the targets, put together in memory
+    uint64_t bytes_written = 0;   // of the targets, given to the system
+    uint64_t memory = 0;          // held at the moment, as ConvertReport::memory_peak counts
+  };
+
+  // "plan", "check", "write" or "publish".
+  struct Phase {
+    std::string name;
+    double begin_seconds = 0;
+    double end_seconds = 0;
+  };
+
+  std::vector<Phase> phases;    // in order, without gaps
+  std::vector<Sample> samples;  // in order
 };
 
 struct ConvertReport : Findings {
+  struct Worker {
+    WorkerShare shard;
+    // This call put the whole set in place, or found it there. Of shares that run side by side one
+    // puts it there; where another was quicker, this is false and nothing is outstanding.
+    bool published = false;
+    bool already_published = false;     // as in ConvertReport
+    std::vector<uint64_t> outstanding;  // shares that had not finished, if not published
+  };
+
+  // How many files were read and written in which way.
+  struct IoUsed {
+    uint64_t sources_mapped = 0;
+    uint64_t sources_read = 0;
+    uint64_t targets_direct = 0;
+    uint64_t targets_buffered = 0;
+  };
+
   std::vector<WrittenFile> files;     // written by this run, by rank
   std::vector<int64_t> source_ranks;  // ranks whose files were read, ascending
   uint64_t bytes_read = 0;            // content bytes taken from the sources
@@ -117,8 +117,8 @@ struct ConvertReport : Findings {
       false;  // only the publication of a run that was killed was left to do
   // The set was published by an earlier run: there was nothing to do. `files` is empty.
   bool already_published = false;
-  std::optional<Timeline> timeline;   // with ConvertOptions::record_timeline
-  std::optional<WorkerReport> shard;  // of a share; then all numbers here are the share's
+  std::optional<Timeline> timeline;  // with ConvertOptions::record_timeline
+  std::optional<Worker> shard;       // of a share; then all numbers here are the share's
 };
 
 // Converts. The share that finishes last publishes. If the set is already published, made of the
@@ -131,12 +131,6 @@ struct ConvertReport : Findings {
 // options.resume; they do not outlive one without.
 Result<ConvertReport> Convert(const ConvertOptions& options);
 
-struct SourceFileSummary {
-  int64_t rank = 0;
-  std::string path;
-  uint64_t size = 0;
-};
-
 struct TargetFileSummary {
   int64_t rank = 0;  // of a folder of whole tensors: the number of the file
   std::string path;  // relative to the target folder
@@ -147,7 +141,13 @@ struct TargetFileSummary {
 };
 
 struct PlanReport : Findings {
-  std::vector<SourceFileSummary> sources;  // the files chosen that are read, by rank
+  struct SourceFile {
+    int64_t rank = 0;
+    std::string path;
+    uint64_t size = 0;
+  };
+
+  std::vector<SourceFile> sources;         // the files chosen that are read, by rank
   std::vector<TargetFileSummary> targets;  // by rank
   uint64_t bytes_read = 0;                 // content bytes taken from the sources
   uint64_t bytes_written = 0;              // the sum of the target sizes; as much space is needed

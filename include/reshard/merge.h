@@ -43,11 +43,11 @@ struct MergeReport : Findings {
   uint64_t bytes_written = 0;
 };
 
-// Merges; docs/cli.md, "merge", says how. Copies of one part that have to be equal are compared
-// before anything is written, and digests from both sides prove what is copied.
-// `output` appears whole or not at all. Errors: kInvalidArgument; kNotFound, kCorrupt,
-// kUnsupported; kMismatch where files, strategy or copies do not fit; kChanged when a file changed
-// meanwhile; kAlreadyExists when `output` is there and not `force`, or is being written; kIo,
+// Merges; docs/reference/cli.md, "merge", says how. Copies of one part that have to be equal are
+// compared before anything is written, and digests from both sides prove what is copied. `output`
+// appears whole or not at all. Errors: kInvalidArgument; kNotFound, kCorrupt, kUnsupported;
+// kMismatch where files, strategy or copies do not fit; kChanged when a file changed meanwhile;
+// kAlreadyExists when `output` is there and not `force`, or is being written; kIo,
 // kResourceExhausted, kCancelled.
 Result<MergeReport> Merge(const MergeOptions& options);
 

@@ -1,15 +1,17 @@
 // The structs that make up the options of calls: SourceSpec, TargetSpec, Selection, CheckChoice,
 // OutputChoice, RunOptions. Each means the same in every call. A long call reports Progress and
-// Waiting while it runs.
+// LockWaiting::Holder while it runs.
 //
 // Plain values. Callbacks that take Progress are called from worker threads, one call at a time;
-// callbacks that take Waiting from the calling thread. Neither may throw: the process would end.
+// callbacks that take LockWaiting::Holder from the calling thread. Neither may throw: the process
+// would end.
 //
 // Implemented in src/base (header only).
 #ifndef RESHARD_OPTIONS_H_
 #define RESHARD_OPTIONS_H_
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -51,19 +53,19 @@ struct Progress {
   uint64_t total_files = 0;
 };
 
-// A lock that another process holds.
-struct Waiting {
-  std::string lock;                // the path of its file
-  std::string holder;              // "process 4711 on node3"; empty where it is not known
-  std::chrono::milliseconds time;  // so far
-};
-
 // How long a call waits for a lock, and what it calls meanwhile.
 struct LockWaiting {
+  // A lock that another process holds.
+  struct Holder {
+    std::string lock;                // the path of its file
+    std::string holder;              // "process 4711 on node3"; empty where it is not known
+    std::chrono::milliseconds time;  // so far
+  };
+
   // After so long behind one holder the call fails with kAlreadyExists. No value: waits for ever.
   std::optional<std::chrono::milliseconds> most = {};
   // Called after 2 s and whenever the time has doubled, at least once a minute; may be empty.
-  std::function<void(const Waiting&)> report = {};
+  std::function<void(const Holder&)> report = {};
 };
 
 enum class DType : uint8_t;  // reshard/tensor.h
@@ -148,6 +150,32 @@ struct IoChoice {
   friend bool operator==(const IoChoice&, const IoChoice&) = default;
 };
 
+// Names a strategy: by the path of a file or of a folder of stage files, or by its value, or none.
+// Copies share the value.
+class StrategyRef {
+ public:
+  StrategyRef() = default;  // none
+  // A path; empty: none.
+  template <std::convertible_to<std::string> Path>
+  StrategyRef(const Path& path) : path_(path) {}  // NOLINT(google-explicit-constructor)
+  // A value (reshard/strategy.h).
+  template <std::same_as<Strategy> Value>
+  StrategyRef(const Value& value)  // NOLINT(google-explicit-constructor)
+      : value_(std::make_shared<const Value>(value)) {}
+
+  bool empty() const { return path_.empty() && value_ == nullptr; }
+  const std::string& path() const { return path_; }  // empty for a value
+  // Null for a path. As long as the reference lives.
+  const Strategy* value() const { return value_.get(); }
+
+  // Whether both have the same path, or share one value.
+  friend bool operator==(const StrategyRef&, const StrategyRef&) = default;
+
+ private:
+  std::string path_;
+  std::shared_ptr<const Strategy> value_;
+};
+
 // The checkpoint that is read.
 struct SourceSpec {
   // A folder with rank_N/*.ckpt or rank_N/*.safetensors; or a pattern such as
@@ -155,8 +183,7 @@ struct SourceSpec {
   // Without a strategy also one file, or a folder of whole tensors: with a param_name_map.json, a
   // *.safetensors.index.json, or a lone safetensors file. Empty when `files` is given.
   std::string path = {};
-  // A strategy file or a folder of stage files; empty: the source holds full tensors.
-  std::string strategy = {};
+  StrategyRef strategy = {};  // none: the source holds full tensors
   // "-EPOCH_STEP": the checkpoint to take in each rank folder; empty: the latest.
   std::string suffix = {};
   // Instead of `path`: the file of each rank. With Selection::ranks, the files that these target
@@ -167,24 +194,17 @@ struct SourceSpec {
   // lacks a parameter that no layout cuts. Without a strategy the ranks of rank 0's
   // list hold full tensors together.
   std::vector<std::string> group_info = {};
-  // Instead of `strategy`, a strategy in memory; null: none.
-  std::shared_ptr<const Strategy> layouts = {};
   // From names in the strategies and the outputs to names in the source, where these differ. All
   // other options use the outputs' names; Selection::renames is applied last.
   std::map<std::string, std::string> name_map = {};
   // The key of encrypted .ckpt files; null: none. Other files are read without it.
   std::shared_ptr<const EncryptionKey> key = {};
-
-  bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
 };
 
 // The checkpoint that is written or compared.
 struct TargetSpec {
-  std::string folder = {};  // is made if it does not exist
-  // A strategy file or a folder of stage files; empty: full tensors, for one rank.
-  std::string strategy = {};
-  // Instead of `strategy`, a strategy in memory; null: none.
-  std::shared_ptr<const Strategy> layouts = {};
+  std::string folder = {};             // is made if it does not exist
+  StrategyRef strategy = {};           // none: full tensors, for one rank
   std::string prefix = "checkpoint_";  // files are folder/rank_N/PREFIXN and an extension
   // A pattern of file names, such as rank_{rank}/net.{ext}, with {rank}, {prefix} and {ext}; empty:
   // rank_{rank}/{prefix}{rank}.{ext}.
@@ -200,8 +220,6 @@ struct TargetSpec {
   // crc_check: `.ckpt` in a trailer, safetensors in metadata `crc_num`. Needs
   // CheckChoice::checksum.
   bool states_crc = false;
-
-  bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
 };
 
 // New names of parameters, by the old ones.

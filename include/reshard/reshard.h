@@ -12,7 +12,6 @@
 #include "reshard/encryption.h"
 #include "reshard/file_use.h"
 #include "reshard/findings.h"
-#include "reshard/layout_report.h"
 #include "reshard/merge.h"
 #include "reshard/options.h"
 #include "reshard/parameters.h"
@@ -22,6 +21,5 @@
 #include "reshard/tensor.h"
 #include "reshard/verify.h"
 #include "reshard/version.h"
-#include "reshard/worker_share.h"
 
 #endif  // RESHARD_RESHARD_H_

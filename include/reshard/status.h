@@ -41,7 +41,7 @@ enum class StatusCode {
 // Returns the code's name in words, such as "corrupt".
 std::string_view StatusCodeName(StatusCode code);
 
-// Returns the exit code of the command line tool for `code` (docs/cli.md lists them).
+// Returns the exit code of the command line tool for `code` (docs/reference/cli.md lists them).
 int ExitCode(StatusCode code);
 
 class [[nodiscard]] Status {

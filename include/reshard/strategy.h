@@ -30,7 +30,7 @@ namespace reshard {
 inline namespace v0_1 {
 
 // How one parameter is cut over the ranks of a stage, as a strategy file states it
-// (docs/layouts.md; src/mindspore/SPEC.md).
+// (docs/reference/layouts.md; src/mindspore/SPEC.md).
 struct ParameterLayout {
   std::vector<int64_t> device_matrix = {};  // device axes, slowest first
   // For each dimension of the tensor the device axes that split it, counted from the right, 0 being
@@ -227,7 +227,7 @@ struct StrategyConversionOptions {
 Result<StrategyConversionReport> ConvertStrategyFile(const StrategyConversionOptions& options);
 
 struct MakeStrategyOptions {
-  std::string spec;        // a JSON file (docs/strategies.md)
+  std::string spec;        // a JSON file (docs/guide/strategies.md)
   std::string spec_text;   // what would stand in it, in its place
   std::string output;      // JSON where the name ends in .json, else protobuf
   std::string checkpoint;  // a file of full tensors that patterns match; empty: the spec has names
@@ -251,17 +251,17 @@ struct MakeStrategyReport {
 Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options);
 
 // Returns the source ranks that target rank `rank` needs, one replica of each shard, and the one
-// that parameters without a layout come from, ascending. An empty path stands for no strategy on
-// that side. Errors: as ReadStrategy; kInvalidArgument when `rank` is no target rank or both paths
-// are empty.
-Result<std::vector<int64_t>> SourceRanks(int64_t rank, const std::string& source_strategy,
-                                         const std::string& target_strategy);
+// that parameters without a layout come from, ascending. Without a strategy a side has full
+// tensors in one rank. Errors: as ReadStrategy; kInvalidArgument when `rank` is no target rank or
+// neither side has a strategy.
+Result<std::vector<int64_t>> SourceRanks(int64_t rank, const StrategyRef& source,
+                                         const StrategyRef& target);
 
 // Calls `visit` with each target rank, ascending, and what SourceRanks returns for it; the
 // strategies are read once. Errors: as SourceRanks; those that concern one target stage may come
 // after calls for the stages before it.
 Status ForEachSourceRanks(
-    const std::string& source_strategy, const std::string& target_strategy,
+    const StrategyRef& source, const StrategyRef& target,
     const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit);
 
 struct InferStrategyOptions {

@@ -135,7 +135,7 @@ def convert(
 ) -> ConvertReport:
     """Lays a checkpoint out again, as a copy, as `reshard convert` does.
 
-    The keywords are its options, and None is its default (docs/cli.md). All outputs appear or none
+    The keywords are its options, and None is its default (docs/reference/cli.md). All outputs appear or none
     do: also when Ctrl-C, `cancel`, or what `progress` raises ends the call. `shard="auto"` takes
     the numbers that mpirun, srun, torchrun and others put into the environment.
     """
@@ -221,7 +221,7 @@ def make_strategy(
     from_: StrPath | None = None,
     force: bool | None = None,
 ) -> MadeStrategyReport:
-    """Writes the strategy that a specification describes (docs/strategies.md): a JSON file, or what
+    """Writes the strategy that a specification describes (docs/guide/strategies.md): a JSON file, or what
     stands in it. `from_` is a checkpoint of full tensors that its patterns match."""
     given = dict(locals())
     if is_mapping(spec):

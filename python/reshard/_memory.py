@@ -17,7 +17,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """An array that nothing is written to yet.
 
     NumPy asks for huge pages, which a virtual machine may have to get from its host anew, for
-    several times what reading takes (docs/performance_notes.md): here the system's policy decides.
+    several times what reading takes (bench/results/performance_notes.md): here the system's policy decides.
     """
     size = math.prod(shape) * dtype.itemsize
     if size < _LARGE:

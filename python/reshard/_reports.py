@@ -72,7 +72,7 @@ class PageReport(_fields.PageReportFields):
 
 
 class Layout(_fields.LayoutFields):
-    """How a strategy cuts a parameter (docs/layouts.md)."""
+    """How a strategy cuts a parameter (docs/reference/layouts.md)."""
 
     def box(self, shape: tuple[int, ...], rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Returns offsets and sizes of what a rank, counted within its stage, holds of a full

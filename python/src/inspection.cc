@@ -72,7 +72,7 @@ class Folder {
   // (rank, path) of each file.
   nb::list Files() const {
     nb::list files;
-    for (const RankFileSummary& file : listed_.files) {
+    for (const RankFiles::File& file : listed_.files) {
       const nb::bytes path(file.path.data(), file.path.size());
       files.append(nb::make_tuple(file.rank, path));
     }

@@ -33,6 +33,7 @@ inline std::string TextOf(nanobind::handle value) {
 }
 
 inline void Set(std::string& field, nanobind::handle value) { field = TextOf(value); }
+inline void Set(reshard::StrategyRef& field, nanobind::handle value) { field = TextOf(value); }
 inline void Set(bool& field, nanobind::handle value) { field = nanobind::cast<bool>(value); }
 
 template <std::integral Number>

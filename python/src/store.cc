@@ -152,7 +152,7 @@ class Store {
   // (name, dtype, bytes of an item, shape, bytes, stage, in_strategy) of each tensor.
   nb::list Tensors() const {
     nb::list tensors;
-    for (const LogicalTensor& tensor : checkpoint().tensors()) {
+    for (const ShardedCheckpoint::Tensor& tensor : checkpoint().tensors()) {
       tensors.append(nb::make_tuple(Text(tensor.name), Text(DTypeName(tensor.dtype)),
                                     ItemBytes(tensor.dtype), nb::tuple(nb::cast(tensor.shape)),
                                     tensor.bytes, tensor.stage, tensor.in_strategy));
@@ -171,13 +171,13 @@ class Store {
 
   // (type, shape, bytes) of each part of a text or a MapTensor.
   nb::list ReadOther(size_t other) const {
-    std::vector<StoredPart> found;
+    std::vector<ShardedCheckpoint::StoredPart> found;
     {
       const Use use(*opened_);
       found = Take(checkpoint().ReadOther(checkpoint().others().at(other).name));
     }
     nb::list parts;
-    for (const StoredPart& part : found) {
+    for (const ShardedCheckpoint::StoredPart& part : found) {
       const nb::bytes bytes(part.bytes.data(), part.bytes.size());
       parts.append(nb::make_tuple(Text(part.type), nb::tuple(nb::cast(part.shape)), bytes));
     }
@@ -193,7 +193,7 @@ class Store {
   // (rank, path) of each file.
   nb::list Files() const {
     nb::list files;
-    for (const RankFileSummary& file : checkpoint().files()) {
+    for (const RankFiles::File& file : checkpoint().files()) {
       const nb::bytes path(file.path.data(), file.path.size());
       files.append(nb::make_tuple(file.rank, path));
     }
@@ -202,13 +202,13 @@ class Store {
 
   // (begin, extent, ranks) of each part that the tensor is cut into.
   nb::list Shards(size_t tensor) const {
-    std::vector<Shard> found;
+    std::vector<ShardedCheckpoint::Shard> found;
     {
       const Use use(*opened_);
       found = Take(checkpoint().Shards(checkpoint().tensors().at(tensor).name));
     }
     nb::list shards;
-    for (const Shard& shard : found) {
+    for (const ShardedCheckpoint::Shard& shard : found) {
       shards.append(nb::make_tuple(nb::tuple(nb::cast(shard.box.begin)),
                                    nb::tuple(nb::cast(shard.box.extent)),
                                    nb::tuple(nb::cast(shard.ranks))));
@@ -227,7 +227,7 @@ class Store {
   // stopped, and needs no thread for that.
   void ReadMany(const nb::list& requests, int jobs, const nb::object& watch) const {
     std::vector<Destination> destinations;  // keeps the arrays
-    std::vector<BoxRead> reads;
+    std::vector<ShardedCheckpoint::BoxRead> reads;
     for (const nb::handle request : requests) {
       const Destination& out = destinations.emplace_back(nb::cast<Destination>(request[3]));
       const auto tensor = nb::cast<size_t>(request[0]);
@@ -248,14 +248,14 @@ class Store {
 
   // (begin, extent, rank, path, [(offset, bytes)]) of each part of the box.
   nb::list Locate(size_t tensor, Dims begin, Dims extent) const {
-    std::vector<LocatedPart> found;
+    std::vector<ShardedCheckpoint::Part> found;
     {
       const Box box{std::move(begin), std::move(extent)};
       const Use use(*opened_);
       found = Take(checkpoint().Locate(checkpoint().tensors().at(tensor).name, box));
     }
     nb::list parts;
-    for (const LocatedPart& part : found) {
+    for (const ShardedCheckpoint::Part& part : found) {
       nb::list content;
       for (const ByteRange& range : part.content) {
         content.append(nb::make_tuple(range.offset, range.length));
@@ -269,10 +269,11 @@ class Store {
 
   // The bytes of a rank's file, mapped as long as an array of them lives: read-only, or private.
   nb::object Map(int64_t rank, bool is_private) const {
-    MappedFile file;
+    ShardedCheckpoint::MappedFile file;
     {
       const Use use(*opened_);
-      file = Take(checkpoint().Map(rank, is_private ? MapKind::kPrivate : MapKind::kReadOnly));
+      file = Take(checkpoint().Map(rank, is_private ? ShardedCheckpoint::MapKind::kPrivate
+                                                    : ShardedCheckpoint::MapKind::kReadOnly));
     }
     auto owner = std::make_unique<std::shared_ptr<std::byte>>(file.data);
     const nb::capsule capsule(owner.get(), [](void* held) noexcept {

@@ -65,11 +65,11 @@ bool IsOfRankWithoutParameters(const RankFiles& listed, const std::string& path)
   };
   return !has_bytes(path) &&
          std::any_of(listed.files.begin(), listed.files.end(),
-                     [&](const RankFileSummary& other) { return has_bytes(other.path); });
+                     [&](const RankFiles::File& other) { return has_bytes(other.path); });
 }
 
-std::vector<RankFileSummary> ListFiles(const OpenedSource& source) {
-  std::vector<RankFileSummary> files;
+std::vector<RankFiles::File> ListFiles(const OpenedSource& source) {
+  std::vector<RankFiles::File> files;
   files.reserve(source.chosen().size());
   for (const ChosenFile& file : source.chosen()) {
     files.push_back({file.rank, source.path(file)});
@@ -283,9 +283,9 @@ Result<bool> Checkpoint::IsAligned(std::string_view name) const {
 
 struct ShardedCheckpoint::State {
   std::unique_ptr<OpenedSource> source;
-  std::vector<LogicalTensor> tensors;
+  std::vector<ShardedCheckpoint::Tensor> tensors;
   std::vector<TensorInfo> others;
-  std::vector<RankFileSummary> files;
+  std::vector<RankFiles::File> files;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
 
   static Result<ShardedCheckpoint> Open(const SourceSpec& spec, SourceIo io = SourceIo::kAuto);
@@ -325,7 +325,7 @@ Result<uint64_t> ShardedCheckpoint::State::CheckBox(std::string_view name, const
                                                     std::optional<uint64_t> bytes) const {
   const auto found = by_name.find(name);
   if (found == by_name.end()) return NoSuchTensor(name);
-  const LogicalTensor& tensor = tensors[found->second];
+  const ShardedCheckpoint::Tensor& tensor = tensors[found->second];
   if (!IsBoxOf(box, tensor.shape)) {
     return InvalidArgumentError(fmt::format("parameter {}: box {} is not in the full shape {}",
                                             Quote(name), ToString(box), ToString(tensor.shape)));
@@ -352,31 +352,23 @@ Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec,
 }
 
 Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
-                                                  const std::string& strategy,
+                                                  const StrategyRef& strategy,
                                                   const std::string& suffix,
                                                   std::shared_ptr<const EncryptionKey> key) {
   return State::Open(
       {.path = folder, .strategy = strategy, .suffix = suffix, .key = std::move(key)});
 }
 
-Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
-                                                  const Strategy& strategy,
-                                                  const std::string& suffix,
-                                                  std::shared_ptr<const EncryptionKey> key) {
-  return State::Open({.path = folder,
-                      .suffix = suffix,
-                      .layouts = std::make_shared<const Strategy>(strategy),
-                      .key = std::move(key)});
-}
-
 Result<ShardedCheckpoint> ShardedCheckpoint::Open(const SourceSpec& source, SourceIo io) {
   return State::Open(source, io);
 }
 
-const std::vector<LogicalTensor>& ShardedCheckpoint::tensors() const { return state_->tensors; }
+const std::vector<ShardedCheckpoint::Tensor>& ShardedCheckpoint::tensors() const {
+  return state_->tensors;
+}
 const std::vector<TensorInfo>& ShardedCheckpoint::others() const { return state_->others; }
 
-const LogicalTensor* ShardedCheckpoint::Find(std::string_view name) const {
+const ShardedCheckpoint::Tensor* ShardedCheckpoint::Find(std::string_view name) const {
   const auto found = state_->by_name.find(name);
   return found == state_->by_name.end() ? nullptr : &state_->tensors[found->second];
 }
@@ -385,15 +377,16 @@ const std::vector<Warning>& ShardedCheckpoint::warnings() const {
   return state_->source->warnings();
 }
 
-const std::vector<RankFileSummary>& ShardedCheckpoint::files() const { return state_->files; }
+const std::vector<RankFiles::File>& ShardedCheckpoint::files() const { return state_->files; }
 
-Result<std::vector<Shard>> ShardedCheckpoint::Shards(std::string_view name) const {
-  return CatchOutOfMemory([&]() -> Result<std::vector<Shard>> {
+Result<std::vector<ShardedCheckpoint::Shard>> ShardedCheckpoint::Shards(
+    std::string_view name) const {
+  return CatchOutOfMemory([&]() -> Result<std::vector<ShardedCheckpoint::Shard>> {
     if (Find(name) == nullptr) return NoSuchTensor(name);
     const Source& source = state_->source->tensors();
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
     RESHARD_ASSIGN_OR_RETURN(std::vector<Source::HeldPart> parts, source.PartsOf(tensor));
-    std::vector<Shard> shards;
+    std::vector<ShardedCheckpoint::Shard> shards;
     shards.reserve(parts.size());
     for (Source::HeldPart& part : parts) {
       shards.push_back({std::move(part.box), std::move(part.ranks)});
@@ -416,13 +409,14 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
   });
 }
 
-Status ShardedCheckpoint::Read(std::span<const BoxRead> boxes, const RunOptions& run) const {
+Status ShardedCheckpoint::Read(std::span<const ShardedCheckpoint::BoxRead> boxes,
+                               const RunOptions& run) const {
   return CatchOutOfMemory([&]() -> Status {
     RESHARD_RETURN_IF_ERROR(CheckJobs(run.jobs));
     std::vector<uint64_t> sizes;
     sizes.reserve(boxes.size());
     Progress all;
-    for (const BoxRead& read : boxes) {
+    for (const ShardedCheckpoint::BoxRead& read : boxes) {
       RESHARD_ASSIGN_OR_RETURN(const uint64_t bytes,
                                state_->CheckBox(read.name, read.box, read.destination.size()));
       sizes.push_back(bytes);
@@ -434,7 +428,7 @@ Status ShardedCheckpoint::Read(std::span<const BoxRead> boxes, const RunOptions&
     std::mutex mutex;
     std::set<FileId> used;  // guarded by `mutex`
     const auto read_piece = [&](size_t index, ByteRange piece, const std::stop_token&) -> Status {
-      const BoxRead& read = boxes[index];
+      const ShardedCheckpoint::BoxRead& read = boxes[index];
       RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(read.name));
       RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
                                CopiesOf(source, tensor, read.box));
@@ -452,14 +446,14 @@ Status ShardedCheckpoint::Read(std::span<const BoxRead> boxes, const RunOptions&
   });
 }
 
-Result<std::vector<LocatedPart>> ShardedCheckpoint::Locate(std::string_view name,
-                                                           const Box& box) const {
-  return CatchOutOfMemory([&]() -> Result<std::vector<LocatedPart>> {
+Result<std::vector<ShardedCheckpoint::Part>> ShardedCheckpoint::Locate(std::string_view name,
+                                                                       const Box& box) const {
+  return CatchOutOfMemory([&]() -> Result<std::vector<ShardedCheckpoint::Part>> {
     RESHARD_RETURN_IF_ERROR(state_->CheckBox(name, box, std::nullopt).status());
     const Source& source = state_->source->tensors();
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
     RESHARD_ASSIGN_OR_RETURN(std::vector<PlacedPiece> pieces, source.Cover(tensor, box, 0));
-    std::vector<LocatedPart> parts;
+    std::vector<ShardedCheckpoint::Part> parts;
     parts.reserve(pieces.size());
     for (PlacedPiece& piece : pieces) {
       parts.push_back(
@@ -469,8 +463,9 @@ Result<std::vector<LocatedPart>> ShardedCheckpoint::Locate(std::string_view name
   });
 }
 
-Result<MappedFile> ShardedCheckpoint::Map(int64_t rank, MapKind kind) const {
-  return CatchOutOfMemory([&]() -> Result<MappedFile> {
+Result<ShardedCheckpoint::MappedFile> ShardedCheckpoint::Map(
+    int64_t rank, ShardedCheckpoint::MapKind kind) const {
+  return CatchOutOfMemory([&]() -> Result<ShardedCheckpoint::MappedFile> {
     const std::vector<ChosenFile>& chosen = state_->source->chosen();
     const auto file = std::find_if(chosen.begin(), chosen.end(),
                                    [rank](const auto& entry) { return entry.rank == rank; });
@@ -485,7 +480,8 @@ Result<MappedFile> ShardedCheckpoint::Map(int64_t rank, MapKind kind) const {
             "{}: an encrypted file has no bytes that can be looked at in place", Escape(path)));
       }
     }
-    const MapAccess access = kind == MapKind::kPrivate ? MapAccess::kPrivate : MapAccess::kRead;
+    const MapAccess access =
+        kind == ShardedCheckpoint::MapKind::kPrivate ? MapAccess::kPrivate : MapAccess::kRead;
     RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> opened,
                              Storage::Of(path).Open(path));
     if (opened->pages() == nullptr) {
@@ -498,12 +494,13 @@ Result<MappedFile> ShardedCheckpoint::Map(int64_t rank, MapKind kind) const {
       return ChangedError(
           fmt::format("{}: another file than when the checkpoint was opened", Escape(path)));
     }
-    return MappedFile{std::move(map), opened->size()};
+    return ShardedCheckpoint::MappedFile{std::move(map), opened->size()};
   });
 }
 
-Result<std::vector<StoredPart>> ShardedCheckpoint::ReadOther(std::string_view name) const {
-  return CatchOutOfMemory([&]() -> Result<std::vector<StoredPart>> {
+Result<std::vector<ShardedCheckpoint::StoredPart>> ShardedCheckpoint::ReadOther(
+    std::string_view name) const {
+  return CatchOutOfMemory([&]() -> Result<std::vector<ShardedCheckpoint::StoredPart>> {
     const auto is_named = [name](const TensorInfo& other) { return other.name == name; };
     if (std::none_of(state_->others.begin(), state_->others.end(), is_named)) {
       return NotFoundError(fmt::format("the checkpoint has no text or MapTensor {}", Quote(name)));
@@ -514,7 +511,7 @@ Result<std::vector<StoredPart>> ShardedCheckpoint::ReadOther(std::string_view na
     const StoredArray* const array = table->Find(name);
     if (array == nullptr) return NoSuchTensor(name);
     SourceFiles& files = source.files();
-    std::vector<StoredPart> parts;
+    std::vector<ShardedCheckpoint::StoredPart> parts;
     const auto add = [&](const std::string& type, const Shape& shape, const ByteRange& content) {
       parts.push_back({type, shape, std::vector<std::byte>(content.length)});
       return files.Read(tensor.file, content.offset, parts.back().bytes);

@@ -67,10 +67,10 @@ Status DigestAllRanks(const SourceTensors& opened, const Reading& reading, const
 
 // XXH3-128 of a line for each value, sorted: name, dtype, shape, bytes and digest, tabs between
 // them.
-std::string DigestOfAll(const std::vector<ParameterDigest>& parameters) {
+std::string DigestOfAll(const std::vector<DigestReport::Parameter>& parameters) {
   std::vector<std::string> lines;
   lines.reserve(parameters.size());
-  for (const ParameterDigest& parameter : parameters) {
+  for (const DigestReport::Parameter& parameter : parameters) {
     const bool map = parameter.kind == ArrayKind::kMapTensor;
     const bool has_shape =
         parameter.kind == ArrayKind::kTensor || parameter.kind == ArrayKind::kPacked;
@@ -115,14 +115,14 @@ struct CommonParameter {
 
 // Lists all parameters with their types. Of those that both sides have, which `common` gets, it
 // finds what types and lengths tell, and leaves the others equal.
-std::vector<ParameterDiff> CompareTypes(const Side& a, const Side& b,
-                                        std::vector<CommonParameter>& common) {
+std::vector<DiffReport::Parameter> CompareTypes(const Side& a, const Side& b,
+                                                std::vector<CommonParameter>& common) {
   std::unordered_map<std::string_view, size_t> in_b;
   for (size_t i = 0; i < b.tensors().size(); ++i) in_b.emplace(b.tensors()[i].name, i);
-  std::vector<ParameterDiff> all;
+  std::vector<DiffReport::Parameter> all;
   for (size_t i = 0; i < a.tensors().size(); ++i) {
     const SourceTensor& parameter = a.tensors()[i];
-    ParameterDiff diff;
+    DiffReport::Parameter diff;
     diff.name = parameter.name;
     diff.a = parameter.Info();
     if (const auto other = in_b.extract(diff.name)) {
@@ -131,20 +131,20 @@ std::vector<ParameterDiff> CompareTypes(const Side& a, const Side& b,
       common.push_back({all.size(), i, other.mapped(),
                         diff.a->kind == ArrayKind::kTensor && HasComparableValues(diff.a->dtype)});
       if (!SameType(*diff.a, *diff.b)) {
-        diff.relation = ParameterRelation::kOtherType;
+        diff.relation = DiffReport::Relation::kOtherType;
       } else if (parameter.Bytes() != same.Bytes()) {  // text entries or MapTensors
-        diff.relation = ParameterRelation::kDifferent;
+        diff.relation = DiffReport::Relation::kDifferent;
       }
     } else {
-      diff.relation = ParameterRelation::kOnlyInA;
+      diff.relation = DiffReport::Relation::kOnlyInA;
     }
     all.push_back(std::move(diff));
   }
   for (const SourceTensor& parameter : b.tensors()) {
     if (!in_b.contains(parameter.name)) continue;
-    ParameterDiff diff;
+    DiffReport::Parameter diff;
     diff.name = parameter.name;
-    diff.relation = ParameterRelation::kOnlyInB;
+    diff.relation = DiffReport::Relation::kOnlyInB;
     diff.b = parameter.Info();
     all.push_back(std::move(diff));
   }
@@ -178,7 +178,7 @@ class Comparison {
       : options_(options), a_(a), b_(b) {
     report_.parameters = CompareTypes(a, b, common_);
     for (const CommonParameter& parameter : common_) {
-      if (DiffOf(parameter).relation != ParameterRelation::kEqual) continue;
+      if (DiffOf(parameter).relation != DiffReport::Relation::kEqual) continue;
       report_.bytes += BytesOf(parameter);
       if (parameter.has_values) value_bytes_ += BytesOf(parameter);
     }
@@ -206,7 +206,7 @@ class Comparison {
   }
 
  private:
-  ParameterDiff& DiffOf(const CommonParameter& parameter) {
+  DiffReport::Parameter& DiffOf(const CommonParameter& parameter) {
     return report_.parameters[parameter.place];
   }
   uint64_t BytesOf(const CommonParameter& parameter) const {
@@ -216,7 +216,7 @@ class Comparison {
   Status CompareOneReplica(const SharedWork& work) {
     std::vector<CommonParameter> equal;
     for (const CommonParameter& parameter : common_) {
-      if (DiffOf(parameter).relation == ParameterRelation::kEqual) equal.push_back(parameter);
+      if (DiffOf(parameter).relation == DiffReport::Relation::kEqual) equal.push_back(parameter);
     }
     report_.bytes_read = a_.reading.crc.bytes + b_.reading.crc.bytes + 2 * report_.bytes;
     return CompareBytes(equal, work);
@@ -234,8 +234,8 @@ class Comparison {
                                                options_.values, work));
     for (size_t i = 0; i < found.size(); ++i) {
       if (!found[i].differs) continue;
-      ParameterDiff& diff = DiffOf(parameters[i]);
-      diff.relation = ParameterRelation::kDifferent;
+      DiffReport::Parameter& diff = DiffOf(parameters[i]);
+      diff.relation = DiffReport::Relation::kDifferent;
       if (options_.values && parameters[i].has_values) diff.values = found[i].values;
     }
     return {};
@@ -250,10 +250,10 @@ class Comparison {
     std::vector<CommonParameter> different;
     uint64_t bytes = 0;
     for (const CommonParameter& parameter : common_) {
-      const bool same_type = DiffOf(parameter).relation == ParameterRelation::kEqual;
+      const bool same_type = DiffOf(parameter).relation == DiffReport::Relation::kEqual;
       CompareHeld(parameter, a.values[parameter.a], b.values[parameter.b]);
       if (same_type && parameter.has_values &&
-          DiffOf(parameter).relation == ParameterRelation::kDifferent) {
+          DiffOf(parameter).relation == DiffReport::Relation::kDifferent) {
         different.push_back(parameter);
         bytes += BytesOf(parameter);
       }
@@ -267,14 +267,15 @@ class Comparison {
   // Finds what the values tell that the ranks of both sides hold of a parameter.
   void CompareHeld(const CommonParameter& parameter, const std::vector<HeldValue>& a,
                    const std::vector<HeldValue>& b) {
-    ParameterDiff& diff = DiffOf(parameter);
+    DiffReport::Parameter& diff = DiffOf(parameter);
     const std::vector<HeldValue> only_a = OnlyIn(a, b);
     const std::vector<HeldValue> only_b = OnlyIn(b, a);
     if (only_a.empty() && only_b.empty()) {
-      diff.relation = ParameterRelation::kEqual;
+      diff.relation = DiffReport::Relation::kEqual;
       return;
     }
-    if (diff.relation == ParameterRelation::kEqual) diff.relation = ParameterRelation::kDifferent;
+    if (diff.relation == DiffReport::Relation::kEqual)
+      diff.relation = DiffReport::Relation::kDifferent;
     // Where all of a side differ there is nothing to tell apart.
     if (only_a.size() < a.size()) diff.a_ranks = RanksHolding(only_a);
     if (only_b.size() < b.size()) diff.b_ranks = RanksHolding(only_b);
@@ -288,13 +289,13 @@ class Comparison {
   DiffReport report_;
 };
 
-ValueStatistics StatisticsOf(const ValueSums& sums) {
-  ValueStatistics statistics{.values = sums.values,
-                             .nans = sums.nans,
-                             .infinities = sums.infinities,
-                             .least = std::nullopt,
-                             .greatest = std::nullopt,
-                             .mean = std::nullopt};
+StatisticsReport::Values StatisticsOf(const ValueSums& sums) {
+  StatisticsReport::Values statistics{.values = sums.values,
+                                      .nans = sums.nans,
+                                      .infinities = sums.infinities,
+                                      .least = std::nullopt,
+                                      .greatest = std::nullopt,
+                                      .mean = std::nullopt};
   if (sums.finite() == 0) return statistics;
   statistics.least = sums.least;
   statistics.greatest = sums.greatest;
@@ -331,21 +332,21 @@ Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
   });
 }
 
-std::string_view DamageKindName(DamageKind kind) {
+std::string_view DamageKindName(Damage::Kind kind) {
   switch (kind) {
-    case DamageKind::kManifest:
+    case Damage::Kind::kManifest:
       return "damaged manifest";
-    case DamageKind::kRecord:
+    case Damage::Kind::kRecord:
       return "damaged record";
-    case DamageKind::kMissing:
+    case Damage::Kind::kMissing:
       return "missing";
-    case DamageKind::kNoFile:
+    case Damage::Kind::kNoFile:
       return "no file";
-    case DamageKind::kSize:
+    case Damage::Kind::kSize:
       return "other size";
-    case DamageKind::kNotListed:
+    case Damage::Kind::kNotListed:
       return "not listed";
-    case DamageKind::kContent:
+    case Damage::Kind::kContent:
       return "other content";
   }
   return "";
@@ -353,14 +354,14 @@ std::string_view DamageKindName(DamageKind kind) {
 
 }  // namespace v0_1
 
-uint64_t DiffReport::Count(ParameterRelation relation) const {
+uint64_t DiffReport::Count(DiffReport::Relation relation) const {
   return static_cast<uint64_t>(
       std::count_if(parameters.begin(), parameters.end(),
-                    [&](const ParameterDiff& diff) { return diff.relation == relation; }));
+                    [&](const DiffReport::Parameter& diff) { return diff.relation == relation; }));
 }
 
 bool DiffReport::equal() const {
-  return Count(ParameterRelation::kEqual) == parameters.size() &&
+  return Count(DiffReport::Relation::kEqual) == parameters.size() &&
          (!a || a->replicas.differing == 0) && (!b || b->replicas.differing == 0);
 }
 
@@ -405,7 +406,7 @@ Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
     RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
     for (size_t i = 0; i < sums.size(); ++i) {
       const SourceTensor& tensor = opened.tensors[i];
-      ParameterStatistics parameter{tensor.Info(), std::nullopt};
+      StatisticsReport::Parameter parameter{tensor.Info(), std::nullopt};
       if (sums[i]) parameter.statistics = StatisticsOf(*sums[i]);
       report.parameters.push_back(std::move(parameter));
     }

@@ -42,7 +42,7 @@ namespace {
 Status CheckOptions(const AgainstOptions& options) {
   RESHARD_RETURN_IF_ERROR(
       CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
-  if (!options.source.has_strategy() && !options.target.has_strategy() &&
+  if (options.source.strategy.empty() && options.target.strategy.empty() &&
       !IsWholeFolder(options.target.format)) {
     return InvalidArgumentError(
         "neither `source.strategy` nor `target.strategy` is given; give those of the conversion "
@@ -66,8 +66,8 @@ struct Completed {
 // Takes a strategy that is still there. In memory it was nowhere.
 template <typename Spec>
 bool TakeStrategy(const Spec& run, Spec& own) {
-  const bool takes = !own.has_strategy() && !run.strategy.empty() &&
-                     Storage::Of(run.strategy).Stat(run.strategy).ok();
+  const std::string& path = run.strategy.path();
+  const bool takes = own.strategy.empty() && !path.empty() && Storage::Of(path).Stat(path).ok();
   if (takes) own.strategy = run.strategy;
   return takes;
 }
@@ -105,13 +105,13 @@ Status CheckTaken(const Completed& all, const OpenedSource& source) {
     return MismatchError(fmt::format(
         "{}: other layouts than the conversion had, by origin.jsonl of the target; pass the "
         "strategy that it had as `source.strategy`",
-        Escape(all.options.source.strategy)));
+        Escape(all.options.source.strategy.path())));
   }
   if (is_other(all.target_strategy, source.rule().target())) {
     return MismatchError(fmt::format(
         "{}: other layouts than the conversion had, by origin.jsonl of the target; pass the "
         "strategy that it had as `target.strategy`",
-        Escape(all.options.target.strategy)));
+        Escape(all.options.target.strategy.path())));
   }
   return {};
 }
@@ -204,7 +204,7 @@ Result<std::vector<std::string>> OtherRankFolders(const std::string& folder, int
 // strategy is given.
 Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string>& other_ranks,
                     const TargetFileSummary& first) {
-  if (options.target.has_strategy() || other_ranks.empty()) return {};
+  if (!options.target.strategy.empty() || other_ranks.empty()) return {};
   const std::string path = fmt::format("{}/{}", options.target.folder, first.path);
   const auto file = Storage::Of(path).Stat(path);
   if (!file.ok() || file->size() == first.size) return {};
@@ -242,7 +242,7 @@ Status AddLeftOvers(const std::string& folder, const ManifestSet& set, DamageRep
   RESHARD_ASSIGN_OR_RETURN(const std::vector<LeftOver> found, FindLeftOvers(rules));
   for (const LeftOver& left : found) {
     report.damages.push_back({.path = left.path,
-                              .kind = DamageKind::kNotListed,
+                              .kind = Damage::Kind::kNotListed,
                               .detail = left.why + "; remove it, or move it to another folder"});
   }
   return {};

@@ -283,7 +283,7 @@ std::string StrategyDigest(const Strategy& strategy) {
 
 std::set<int64_t> RanksRead(const WorkList& work) {
   std::set<int64_t> ranks;
-  for (const SourceFileSummary& file : work.sources) ranks.insert(file.rank);
+  for (const PlanReport::SourceFile& file : work.sources) ranks.insert(file.rank);
   return ranks;
 }
 

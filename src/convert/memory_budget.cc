@@ -79,7 +79,7 @@ Needs NeedsOf(const WorkList& work) {
     needs.largest = std::max(needs.largest, target.size);
     needs.publication += kOfTarget + kTargetPaths * target.path.size();
   }
-  for (const SourceFileSummary& source : work.sources) {
+  for (const PlanReport::SourceFile& source : work.sources) {
     const uint64_t granules = (source.size + kGranuleBytes - 1) / kGranuleBytes;
     needs.sources = SaturatingAdd(needs.sources, granules * kGranuleBytes);  // in windows
     needs.publication += kOfSource + kSourcePaths * source.path.size();

@@ -28,22 +28,13 @@ namespace {
 // About as many files as a target file is often put together from.
 constexpr size_t kLeastIndexes = 16;
 
-// Returns the strategy that `spec`, a SourceSpec or a TargetSpec, names, if it does; `side` is the
-// name that messages have for it.
-template <typename Spec>
-Result<std::optional<Strategy>> StrategyOf(const Spec& spec, std::string_view side,
-                                           const MemoryCheck& memory,
+// Returns the strategy that `named` names, if it does.
+Result<std::optional<Strategy>> StrategyOf(const StrategyRef& named, const MemoryCheck& memory,
                                            std::vector<std::string>& notes) {
   std::optional<Strategy> strategy;
-  if (spec.layouts != nullptr) {
-    if (!spec.strategy.empty()) {
-      return InvalidArgumentError(fmt::format(
-          "the {} has two strategies, the file {} and one of memory ({}); give one of them", side,
-          Escape(spec.strategy), Escape(spec.layouts->path())));
-    }
-    strategy = *spec.layouts;
-  } else if (!spec.strategy.empty()) {
-    RESHARD_ASSIGN_OR_RETURN(strategy, LoadStrategy(spec.strategy, memory));
+  if (named.empty()) return strategy;
+  RESHARD_ASSIGN_OR_RETURN(strategy, LoadStrategy(named, memory));
+  if (named.value() == nullptr) {
     notes.insert(notes.end(), strategy->notes().begin(), strategy->notes().end());
   }
   return strategy;
@@ -84,8 +75,8 @@ Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const
 }
 
 Result<bool> OpenedSource::Open(const SourceSpec& spec, const SourceUse& use, bool may_be_ranks) {
-  RESHARD_ASSIGN_OR_RETURN(source_strategy_, StrategyOf(spec, "source", memory_, notes_));
-  RESHARD_ASSIGN_OR_RETURN(target_strategy_, StrategyOf(use.target, "target", memory_, notes_));
+  RESHARD_ASSIGN_OR_RETURN(source_strategy_, StrategyOf(spec.strategy, memory_, notes_));
+  RESHARD_ASSIGN_OR_RETURN(target_strategy_, StrategyOf(use.target.strategy, memory_, notes_));
   RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(spec.group_info));
   RESHARD_RETURN_IF_ERROR(TakeNames(spec.name_map));
   RESHARD_ASSIGN_OR_RETURN(const bool is_of_family, FindAmongFamilies(spec, use));
@@ -104,7 +95,7 @@ Result<bool> OpenedSource::Open(const SourceSpec& spec, const SourceUse& use, bo
 }
 
 Result<bool> OpenedSource::FindAmongFamilies(const SourceSpec& spec, const SourceUse& use) {
-  if (!spec.files.empty() || spec.has_strategy() || IsRankPattern(spec.path)) return false;
+  if (!spec.files.empty() || !spec.strategy.empty() || IsRankPattern(spec.path)) return false;
   SourceRequest request{.path = spec.path,
                         .new_names = new_names_,
                         .wants = {},

@@ -50,7 +50,7 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
     return InvalidArgumentError(fmt::format(
         "{} is for files of ranks, and a folder of whole tensors has none; leave it out", what));
   };
-  if (target.has_strategy()) return no("`target.strategy`");
+  if (!target.strategy.empty()) return no("`target.strategy`");
   if (!selection.ranks.empty()) return no("`ranks`");
   if (!target.names.empty()) return no("`names`");
   return {};
@@ -100,14 +100,13 @@ Status CheckOutside(const std::string& target, const std::string& source) {
 
 Status CheckSpec(const ConversionSpec& spec) {
   RESHARD_RETURN_IF_ERROR(CheckFormat(spec.target, spec.selection));
-  if (!spec.source.has_strategy() && !spec.target.has_strategy() &&
+  if (spec.source.strategy.empty() && spec.target.strategy.empty() &&
       !IsWholeFolder(spec.target.format)) {
     RESHARD_RETURN_IF_ERROR(CheckSourceExists(spec.source));
     return InvalidArgumentError(
         "give `source.strategy`, `target.strategy` or both: without the first the source holds "
-        "full "
-        "tensors, without the second full tensors are written; `Recode` writes files as they are "
-        "in another format");
+        "full tensors, without the second full tensors are written; `Recode` writes files as they "
+        "are in another format");
   }
   const std::string& prefix = spec.target.prefix;
   constexpr size_t kLongestPrefix = 200;  // file names have at most 255 bytes

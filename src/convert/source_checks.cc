@@ -35,9 +35,9 @@ std::string TypeText(ArrayKind kind, DType dtype, const Shape& full_shape) {
   return fmt::format("{} {}", DTypeName(dtype), ToString(full_shape));
 }
 
-std::string Words(const ReplicaDifference& difference) {
+std::string Words(const ReplicaReport::Difference& difference) {
   FirstFew pairs;
-  for (const ReplicaPair& pair : difference.pairs) {
+  for (const ReplicaReport::Pair& pair : difference.pairs) {
     pairs.Add(pair.other_type
                   ? fmt::format("rank {} has another dtype or shape than rank {}", pair.rank,
                                 pair.reference)
@@ -173,7 +173,8 @@ uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stage
 Status CheckNoneDiffer(const ReplicaReport& replicas) {
   if (replicas.differing == 0) return {};
   FirstFew list;
-  for (const ReplicaDifference& difference : replicas.differences) list.Add(Words(difference));
+  for (const ReplicaReport::Difference& difference : replicas.differences)
+    list.Add(Words(difference));
   list.AddUnnamed(replicas.differing - replicas.differences.size());
   return MismatchError(fmt::format(
       "{} of {} parameters differ between source ranks that ought to hold the same; most likely "

@@ -49,7 +49,7 @@ class TimelineRecorder {
   uint64_t gathered_ = 0;
   uint64_t written_ = 0;
   double interval_ = 0.001;
-  std::optional<TimelineSample> latest_;  // not among the samples: it came too soon
+  std::optional<Timeline::Sample> latest_;  // not among the samples: it came too soon
   Timeline timeline_;
 };
 

@@ -41,7 +41,7 @@ struct Written {
   uint64_t kept = 0;         // parts that need not be written
   uint64_t bytes_read = 0;   // content bytes taken from the sources for the others
   uint64_t memory_peak = 0;  // by now, as in ConvertReport
-  IoUsed io;
+  ConvertReport::IoUsed io;
 };
 
 // Returns the chosen files, as part records name them.

@@ -16,10 +16,10 @@
 #include "reshard/convert.h"
 #include "reshard/encryption.h"
 #include "reshard/parameters.h"
-#include "reshard/worker_share.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/frontend/worker_share.h"
 
 namespace reshard {
 namespace {

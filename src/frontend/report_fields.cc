@@ -237,7 +237,7 @@ class Fields {
 
   void Put(const PlanReport& report, const ReportedCall& /*call*/) {
     std::vector<int64_t> source_ranks;
-    for (const SourceFileSummary& file : report.sources) source_ranks.push_back(file.rank);
+    for (const PlanReport::SourceFile& file : report.sources) source_ranks.push_back(file.rank);
     const uint64_t mean = report.runs == 0 ? 0 : report.bytes_read / report.runs;
     Begin("PlanReport", kReport)
         .Add("sources", report.sources)
@@ -329,7 +329,7 @@ class Fields {
         .End();
   }
 
-  void Put(const DamagedBlock& block) {
+  void Put(const Damage::Block& block) {
     Begin("Block", {}, "A stretch of a file that has a digest of its own.")
         .Add("index", block.index)
         .Add("offset", block.range.offset)
@@ -362,7 +362,7 @@ class Fields {
         .End();
   }
 
-  void Put(const FirstDifference& first) {
+  void Put(const FileDifference::First& first) {
     Begin("FirstDifference")
         .Add("offset", first.offset)
         .Add("parameter", OrNone(first.parameter))
@@ -381,7 +381,7 @@ class Fields {
     to_.BeginList();
     if (types_ != nullptr) Put(NamedTensor());
     for (const CutTensor& cut : tensors.cut) Put(cut);
-    for (const ParameterStatistics& parameter : tensors.values) Put(parameter);
+    for (const StatisticsReport::Parameter& parameter : tensors.values) Put(parameter);
     to_.EndList();
     End();
   }
@@ -423,7 +423,7 @@ class Fields {
         .End();
   }
 
-  void Put(const IoUsed& io) {
+  void Put(const ConvertReport::IoUsed& io) {
     Begin("IoUsed", {}, "How many files were read and written in which way.")
         .Add("sources_mapped", io.sources_mapped)
         .Add("sources_read", io.sources_read)
@@ -432,7 +432,7 @@ class Fields {
         .End();
   }
 
-  void Put(const ParameterDiff& diff) {
+  void Put(const DiffReport::Parameter& diff) {
     const auto type = [](const std::optional<TensorInfo>& tensor) {
       return tensor ? std::optional(TensorType{*tensor}) : std::nullopt;
     };
@@ -447,7 +447,7 @@ class Fields {
         .End();
   }
 
-  void Put(const ParameterDigest& parameter) {
+  void Put(const DigestReport::Parameter& parameter) {
     Begin("ParameterDigest");
     AddTensor(parameter)
         .Add("bytes", parameter.bytes)
@@ -456,7 +456,7 @@ class Fields {
         .End();
   }
 
-  void Put(const ParameterStatistics& parameter) {
+  void Put(const StatisticsReport::Parameter& parameter) {
     Begin("FullValues", "FullParameter", "And what its content is.");
     AddTensor(parameter).Add("statistics", parameter.statistics).End();
   }
@@ -468,7 +468,7 @@ class Fields {
         .End();
   }
 
-  void Put(const ReplicaDifference& difference) {
+  void Put(const ReplicaReport::Difference& difference) {
     Begin("ReplicaDifference")
         .Add("parameter", difference.parameter)
         .Add("stage", difference.stage)
@@ -477,7 +477,7 @@ class Fields {
         .End();
   }
 
-  void Put(const ReplicaPair& pair) {
+  void Put(const ReplicaReport::Pair& pair) {
     Begin("ReplicaPair", {}, "Two ranks that ought to hold the same shard.")
         .Add("rank", pair.rank)
         .Add("reference", pair.reference)
@@ -522,7 +522,7 @@ class Fields {
         .End();
   }
 
-  void Put(const SourceFileSummary& file) {
+  void Put(const PlanReport::SourceFile& file) {
     Begin("SourceFile").Add("rank", file.rank).Add("path", file.path).Add("size", file.size).End();
   }
 
@@ -584,7 +584,7 @@ class Fields {
         .End();
   }
 
-  void Put(const ValueStatistics& statistics) {
+  void Put(const StatisticsReport::Values& statistics) {
     Begin("Statistics")
         .Add("values", statistics.values)
         .Add("min", statistics.least)
@@ -603,7 +603,7 @@ class Fields {
     End();
   }
 
-  void Put(const WorkerReport& report) {
+  void Put(const ConvertReport::Worker& report) {
     Begin("ShardOutcome", {}, "What became of one process's share.")
         .Add("index", report.shard.index)
         .Add("count", report.shard.count)
@@ -619,7 +619,7 @@ class Fields {
 
   // The classes that no value has as its own, or only at times.
   void PutOtherTypes() {
-    const ParameterStatistics statistics;
+    const StatisticsReport::Parameter statistics;
     PutStored(NoArray(), &statistics);
     Put(MapStretch());
     Put(CutTensor());
@@ -676,7 +676,7 @@ class Fields {
   }
 
   // `statistics` are none unless the parameter was measured.
-  void PutStored(const StoredArray& array, const ParameterStatistics* statistics) {
+  void PutStored(const StoredArray& array, const StatisticsReport::Parameter* statistics) {
     if (statistics == nullptr) {
       Begin("StoredParameter", {}, "A parameter as its file holds it.");
     } else {
@@ -755,7 +755,7 @@ class Fields {
         .End();
   }
 
-  void Put(const Shard& shard) {
+  void Put(const ShardedCheckpoint::Shard& shard) {
     Begin("Box")
         .Add("begin", shard.box.begin)
         .Add("extent", shard.box.extent)
@@ -785,7 +785,7 @@ class Fields {
     to_.EndList();
   }
 
-  void Put(const Number& number) {
+  void Put(const StatisticsReport::Number& number) {
     if (types_ != nullptr) return Put(0.0);
     std::visit([this](auto exact) { Put(exact); }, number);
   }
@@ -875,7 +875,9 @@ void Describe(const TargetFileSummary& file, ReportSink& to) { Fields(to).Put(fi
 void Describe(const InspectedFile& file, ReportSink& to) { Fields(to).Put(file); }
 void Describe(const ShownStrategy& strategy, ReportSink& to) { Fields(to).Put(strategy); }
 void Describe(const Inspection& inspection, ReportSink& to) { Fields(to).Put(inspection); }
-void Describe(const ParameterStatistics& parameter, ReportSink& to) { Fields(to).Put(parameter); }
+void Describe(const StatisticsReport::Parameter& parameter, ReportSink& to) {
+  Fields(to).Put(parameter);
+}
 void Describe(const Warning& warning, ReportSink& to) { Fields(to).Put(warning); }
 
 void DescribeTypes(TypeSink& to) {
@@ -900,7 +902,7 @@ void DescribeTypes(TypeSink& to) {
   fields.PutOtherTypes();
 }
 
-std::string_view RelationName(ParameterRelation relation) {
+std::string_view RelationName(DiffReport::Relation relation) {
   constexpr std::string_view kNames[] = {"equal", "different", "other type", "only in A",
                                          "only in B"};
   return kNames[static_cast<size_t>(relation)];

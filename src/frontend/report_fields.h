@@ -96,7 +96,7 @@ struct InspectedFile {
   std::optional<uint64_t> crc = {};
   std::vector<const StoredArray*> parameters = {};  // that are shown
   // Of each of them, if they were measured.
-  std::vector<ParameterStatistics> statistics = {};
+  std::vector<StatisticsReport::Parameter> statistics = {};
 };
 
 // A layout of a strategy, which has to outlive it.
@@ -119,15 +119,15 @@ ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
 
 // A full tensor and its shards, whose boxes count elements.
 struct CutTensor {
-  LogicalTensor tensor = {};
-  std::vector<Shard> shards = {};
+  ShardedCheckpoint::Tensor tensor = {};
+  std::vector<ShardedCheckpoint::Shard> shards = {};
 };
 
 // The full tensors of a checkpoint: how they are cut, or their values.
 struct FullTensors {
   std::string path = {};
   std::vector<CutTensor> cut = {};
-  std::vector<ParameterStatistics> values = {};
+  std::vector<StatisticsReport::Parameter> values = {};
 };
 
 struct ContentTotal {
@@ -163,14 +163,14 @@ void Describe(const TargetFileSummary& file, ReportSink& to);
 void Describe(const InspectedFile& file, ReportSink& to);
 void Describe(const ShownStrategy& strategy, ReportSink& to);
 void Describe(const Inspection& inspection, ReportSink& to);
-void Describe(const ParameterStatistics& parameter, ReportSink& to);
+void Describe(const StatisticsReport::Parameter& parameter, ReportSink& to);
 void Describe(const Warning& warning, ReportSink& to);
 
 // Shows the types of all of these, and of what they consist of.
 void DescribeTypes(TypeSink& to);
 
 // Returns how two parameters compare in words, such as "only in A".
-std::string_view RelationName(ParameterRelation relation);
+std::string_view RelationName(DiffReport::Relation relation);
 
 // What a check of a folder warns of.
 std::vector<Warning> WarningsOf(const DamageReport& report);

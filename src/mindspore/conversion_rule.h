@@ -1,8 +1,8 @@
 // ConversionRule: which parameters a target rank gets, and from which source stages and ranks.
 //
 // The rule of MindSpore's transform_checkpoints for every combination of strategies and pipelines
-// (docs/layouts.md, "Which parameters a target rank gets"). Pure; holds the two strategies by
-// pointer, which must outlive it. Immutable, so any number of threads may read it.
+// (docs/reference/layouts.md, "Which parameters a target rank gets"). Pure; holds the two
+// strategies by pointer, which must outlive it. Immutable, so any number of threads may read it.
 #ifndef RESHARD_SRC_MINDSPORE_CONVERSION_RULE_H_
 #define RESHARD_SRC_MINDSPORE_CONVERSION_RULE_H_
 

@@ -1,5 +1,5 @@
-// What a ParameterLayout means for a tensor, as a grid. Rules: docs/layouts.md; source: MindSpore
-// 2.10.0's behaviour.
+// What a ParameterLayout means for a tensor, as a grid. Rules: docs/reference/layouts.md; source:
+// MindSpore 2.10.0's behaviour.
 #ifndef RESHARD_SRC_MINDSPORE_LAYOUT_GRID_H_
 #define RESHARD_SRC_MINDSPORE_LAYOUT_GRID_H_
 

@@ -16,6 +16,7 @@
 #include "src/io/storage.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/strategy_loader.h"
 #include "src/os/threads.h"
 #include "src/source/listed_placement.h"
 
@@ -143,12 +144,12 @@ Result<RankFolder> FindRanks(const SourceSpec& spec) {
     return FindRankFiles(spec.path, {spec.suffix});
   }
   // Opening says what is wrong with what is neither file nor folder.
-  if (spec.has_strategy()) {
-    return MismatchError(fmt::format(
-        "{}: is one file, but with a source strategy ({}) the source has to be the "
-        "folder that holds "
-        "rank_N/*.ckpt",
-        Escape(spec.path), Escape(spec.layouts == nullptr ? spec.strategy : spec.layouts->path())));
+  if (!spec.strategy.empty()) {
+    return MismatchError(
+        fmt::format("{}: is one file, but with a source strategy ({}) the source has to be the "
+                    "folder that holds "
+                    "rank_N/*.ckpt",
+                    Escape(spec.path), Escape(StrategyName(spec.strategy))));
   }
   const std::string name = std::filesystem::path(spec.path).filename().string();
   return RankFolder{{{0, spec.path, name, std::nullopt}}, {}};

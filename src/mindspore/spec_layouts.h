@@ -1,4 +1,4 @@
-// StrategySpec: layouts as a user states them (docs/strategies.md), and what they come to.
+// StrategySpec: layouts as a user states them (docs/guide/strategies.md), and what they come to.
 //
 // Values without I/O. Pure functions; any thread.
 #ifndef RESHARD_SRC_MINDSPORE_SPEC_LAYOUTS_H_

@@ -29,7 +29,7 @@ struct StrategyPair {
   ConversionRule Rule() const { return {source ? &*source : nullptr, target ? &*target : nullptr}; }
 };
 
-Result<StrategyPair> LoadStrategies(const std::string& source, const std::string& target) {
+Result<StrategyPair> LoadStrategies(const StrategyRef& source, const StrategyRef& target) {
   if (source.empty() && target.empty()) {
     return InvalidArgumentError("neither a source strategy nor a target strategy is given");
   }
@@ -89,21 +89,19 @@ Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std
   });
 }
 
-Result<std::vector<int64_t>> SourceRanks(int64_t rank, const std::string& source_strategy,
-                                         const std::string& target_strategy) {
+Result<std::vector<int64_t>> SourceRanks(int64_t rank, const StrategyRef& source,
+                                         const StrategyRef& target) {
   return CatchOutOfMemory([&]() -> Result<std::vector<int64_t>> {
-    RESHARD_ASSIGN_OR_RETURN(const StrategyPair strategies,
-                             LoadStrategies(source_strategy, target_strategy));
+    RESHARD_ASSIGN_OR_RETURN(const StrategyPair strategies, LoadStrategies(source, target));
     return RankList(strategies.Rule(), rank);
   });
 }
 
 Status ForEachSourceRanks(
-    const std::string& source_strategy, const std::string& target_strategy,
+    const StrategyRef& source, const StrategyRef& target,
     const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit) {
   return CatchOutOfMemory([&]() -> Status {
-    RESHARD_ASSIGN_OR_RETURN(const StrategyPair strategies,
-                             LoadStrategies(source_strategy, target_strategy));
+    RESHARD_ASSIGN_OR_RETURN(const StrategyPair strategies, LoadStrategies(source, target));
     const ConversionRule rule = strategies.Rule();
     std::optional<RankLists> lists;
     for (int64_t rank = 0; rank < rule.target_ranks(); ++rank) {

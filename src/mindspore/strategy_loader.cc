@@ -155,7 +155,9 @@ Result<MergedStrategy> MergeStageFiles(const std::string& folder,
   return MergedStrategy{static_cast<int64_t>(stages.size()), std::move(bytes), strategy.notes()};
 }
 
-Result<Strategy> LoadStrategy(const std::string& path, const MemoryCheck& memory) {
+Result<Strategy> LoadStrategy(const StrategyRef& strategy, const MemoryCheck& memory) {
+  if (strategy.value() != nullptr) return *strategy.value();
+  const std::string& path = strategy.path();
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOfStrategy(path));
   if (kind != PathKind::kDirectory) {
     RESHARD_ASSIGN_OR_RETURN(std::string bytes, ReadStrategyFile(path, memory));
@@ -170,6 +172,10 @@ Result<Strategy> LoadStrategy(const std::string& path, const MemoryCheck& memory
     return StrategyTables::FromFile(std::move(parsed.front()));
   }
   return StrategyTables::FromStageFiles(path, std::move(parsed));
+}
+
+std::string StrategyName(const StrategyRef& strategy) {
+  return strategy.value() != nullptr ? strategy.value()->path() : strategy.path();
 }
 
 Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::string>& notes) {

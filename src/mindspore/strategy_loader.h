@@ -43,11 +43,15 @@ Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& 
 Result<MergedStrategy> MergeStageFiles(const std::string& folder,
                                        const std::vector<StageFile>& files);
 
-// Loads the strategy at `path`. The stage files of a folder make a pipeline's strategy, even if
-// there is one only; a merged file that lies alone in a folder is taken itself.
+// Returns the value of `strategy`, or loads it from its path. The stage files of a folder make a
+// pipeline's strategy, even if there is one only; a merged file that lies alone in a folder is
+// taken itself.
 // Errors: kNotFound; kCorrupt and kMismatch as ParseStrategy, StrategyTables::FromFile and
 // StrategyTables::FromStageFiles; kIo; those of `memory`.
-Result<Strategy> LoadStrategy(const std::string& path, const MemoryCheck& memory = {});
+Result<Strategy> LoadStrategy(const StrategyRef& strategy, const MemoryCheck& memory = {});
+
+// Returns what messages call a strategy: its path.
+std::string StrategyName(const StrategyRef& strategy);
 
 // Returns the bytes of the strategy file `path`, not parsed, or of the stage files of the folder
 // `path` merged; adds what there is to say to `notes`.

@@ -442,6 +442,9 @@ void SetOption(const Option& option, const OptionParts& parts, const OptionValue
           *place = std::get<bool>(value) != option.negates;
         } else if constexpr (std::is_same_v<Place, std::optional<std::chrono::milliseconds>*>) {
           *place = std::chrono::seconds(std::get<uint64_t>(value));
+        } else if constexpr (std::is_same_v<Place, StrategyRef*>) {
+          const auto* path = std::get_if<std::string>(&value);
+          *place = path != nullptr ? StrategyRef(*path) : std::get<StrategyRef>(value);
         } else if constexpr (std::is_same_v<Place, std::optional<RoundedCount>*> ||
                              std::is_same_v<Place, std::optional<WorkerShare>*>) {
           *place = std::get<typename std::remove_pointer_t<Place>::value_type>(value);

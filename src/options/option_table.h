@@ -77,11 +77,12 @@ enum class Effect {
   kBytesToldApart,  // as kBytesAsBefore, and origin.jsonl has members of its own for it
 };
 
-// A value, by the type of its option: kWord and kSwitchOrWord have a text.
+// A value, by the type of its option: kWord and kSwitchOrWord have a text. A strategy is a text,
+// its path, or a StrategyRef.
 using OptionValue =
     std::variant<bool, uint64_t, std::string, std::vector<std::string>, std::vector<int64_t>,
                  std::map<int64_t, std::string>, std::map<std::string, std::string>, RoundedCount,
-                 WorkerShare, IoChoice, std::vector<CastRule>, Renames,
+                 WorkerShare, IoChoice, std::vector<CastRule>, Renames, StrategyRef,
                  std::shared_ptr<const EncryptionKey>>;
 
 // A word that an option takes, and the value of the member that it stands for, as a number.
@@ -144,7 +145,8 @@ using OptionPlace =
                  std::vector<int64_t>*, std::map<int64_t, std::string>*,
                  std::map<std::string, std::string>*, std::optional<RoundedCount>*,
                  std::optional<WorkerShare>*, std::optional<std::chrono::milliseconds>*, IoChoice*,
-                 std::vector<CastRule>*, Renames*, std::shared_ptr<const EncryptionKey>*>;
+                 std::vector<CastRule>*, Renames*, StrategyRef*,
+                 std::shared_ptr<const EncryptionKey>*>;
 
 struct Option {
   std::string_view name;  // in the library's messages and in records: "casts"

@@ -21,9 +21,9 @@ namespace {
 // member.
 
 // Null for none; "path" is null where the strategy was in memory.
-std::string StrategyAsJson(bool has_strategy, const std::string& path, const std::string& digest) {
-  if (!has_strategy) return "null";
-  return fmt::format(R"({{"path":{},"digest":{}}})", BytesAsJsonOrNull(path),
+std::string StrategyAsJson(const StrategyRef& strategy, const std::string& digest) {
+  if (strategy.empty()) return "null";
+  return fmt::format(R"({{"path":{},"digest":{}}})", BytesAsJsonOrNull(strategy.path()),
                      BytesAsJsonOrNull(digest));
 }
 
@@ -118,9 +118,8 @@ std::string EncodeOrigin(const ConversionSpec& spec, const OriginFacts& facts) {
       R"({{"tool":"reshard","version":"{}","plan":"{}","source":{},"source_strategy":{},)"
       R"("target_strategy":{},"step":{},"options":{}}})",
       kVersion, facts.plan, SourceAsJson(source),
-      StrategyAsJson(source.has_strategy(), source.strategy, facts.source_strategy),
-      StrategyAsJson(target.has_strategy(), target.strategy, facts.target_strategy), step,
-      OptionsAsJson(spec));
+      StrategyAsJson(source.strategy, facts.source_strategy),
+      StrategyAsJson(target.strategy, facts.target_strategy), step, OptionsAsJson(spec));
 }
 
 std::string OriginLine(std::string_view origin, const Manifest& manifest,

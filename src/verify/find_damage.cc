@@ -197,7 +197,7 @@ class FileComparison {
     RESHARD_ASSIGN_OR_RETURN(const uint64_t size, folder_.files.Size(id));
     if (size != file.size) {
       damage = {.path = file.path,
-                .kind = DamageKind::kSize,
+                .kind = Damage::Kind::kSize,
                 .detail = fmt::format("expected {} bytes, found {}", file.size, size)};
     }
     // A file without a byte has no block.
@@ -205,7 +205,7 @@ class FileComparison {
       RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, folder_.files.OpenReader(id));
       if (reader.decryption() == Decryption::kNone) {
         damage = {.path = file.path,
-                  .kind = DamageKind::kContent,
+                  .kind = Damage::Kind::kContent,
                   .detail = fmt::format("expected a file encrypted by {}, found one that is not "
                                         "encrypted",
                                         EncryptionModeName(*file.encryption))};
@@ -217,7 +217,7 @@ class FileComparison {
     task_.bytes = common;
     if (damage.path.empty() && found.file != file.digest) {
       damage = {.path = file.path,
-                .kind = DamageKind::kContent,
+                .kind = Damage::Kind::kContent,
                 .detail = fmt::format("expected the digest {}, found {}", file.digest, found.file)};
     }
     return record ? Locate(*record, id, found, common, damage) : Status();
@@ -230,7 +230,7 @@ class FileComparison {
     if (bad.empty()) return {};
     if (damage.path.empty()) {
       damage = {.path = record.head.path,
-                .kind = DamageKind::kContent,
+                .kind = Damage::Kind::kContent,
                 .detail = "the file matches its digest, but its blocks do not match theirs"};
     }
     damage.block = {.index = bad.front().first, .range = bad.front().second};

@@ -49,7 +49,7 @@ class FullPlace {
   std::array<int64_t, kMaxDims> full_;
 };
 
-void AddPair(const ReplicaPair& pair, ReplicaDifference& difference) {
+void AddPair(const ReplicaReport::Pair& pair, ReplicaReport::Difference& difference) {
   ++difference.pair_count;
   if (difference.pairs.size() < kListed) difference.pairs.push_back(pair);
 }
@@ -226,7 +226,7 @@ Status StageShards::Report(const ReportOptions& options, ReplicaReport& report,
     }
     const bool listed = report.differences.size() < kListed;
     if (listed || !is_original) {
-      ReplicaDifference difference{name, stage_, {}, 0};
+      ReplicaReport::Difference difference{name, stage_, {}, 0};
       for (const int64_t part : seen.differing) {
         RESHARD_RETURN_IF_ERROR(
             ComparePart(name, *seen.grid, PartAt(part, seen.grid->cuts()), difference));
@@ -244,7 +244,7 @@ Status StageShards::Report(const ReportOptions& options, ReplicaReport& report,
 
 Status StageShards::ComparePart(const std::string& name, const ShardGrid& grid,
                                 const std::vector<int64_t>& parts,
-                                ReplicaDifference& difference) const {
+                                ReplicaReport::Difference& difference) const {
   TableHandle reference;
   int64_t reference_rank = 0;
   for (const int64_t local : grid.Replicas(parts)) {
@@ -258,7 +258,7 @@ Status StageShards::ComparePart(const std::string& name, const ShardGrid& grid,
       continue;
     }
     const StoredArray& first = *reference->Find(name);
-    ReplicaPair pair{rank, reference_rank, false, 0};
+    ReplicaReport::Pair pair{rank, reference_rank, false, 0};
     if (first.dtype != parameter->dtype || first.shape != parameter->shape) {
       pair.other_type = true;
     } else {
@@ -274,7 +274,7 @@ Status StageShards::ComparePart(const std::string& name, const ShardGrid& grid,
 }
 
 Status StageShards::CompareWithOriginal(const Seen& seen, const SourceTensor& tensor,
-                                        ReplicaDifference& difference) const {
+                                        ReplicaReport::Difference& difference) const {
   const auto rank_of = [&](FileId file) {
     const auto& files = source_.ranks().files;
     return std::find_if(files.begin(), files.end(),
@@ -286,7 +286,7 @@ Status StageShards::CompareWithOriginal(const Seen& seen, const SourceTensor& te
   for (const auto& [local, part] : by_rank) {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source_.TableOf(stage_, local));
     const StoredArray& parameter = *index->Find(tensor.name);
-    ReplicaPair pair{source_.RankOf(stage_, local), rank_of(tensor.file), false, 0};
+    ReplicaReport::Pair pair{source_.RankOf(stage_, local), rank_of(tensor.file), false, 0};
     const auto full = seen.grid->FullShape(parameter.shape, "");
     if (parameter.dtype != tensor.dtype || !full.ok() || *full != tensor.full_shape) {
       pair.other_type = true;

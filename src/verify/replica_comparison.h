@@ -111,12 +111,13 @@ class StageShards {
                                   const StoredArray& parameter);
   // Adds what differs among the replicas of a part.
   Status ComparePart(const std::string& name, const ShardGrid& grid,
-                     const std::vector<int64_t>& parts, ReplicaDifference& difference) const;
+                     const std::vector<int64_t>& parts,
+                     ReplicaReport::Difference& difference) const;
   // Whether the full tensor is the original; nothing where parts are in no file.
   std::optional<bool> IsOriginal(const Seen& seen, const Original& original) const;
   // Adds where the lowest ranks that hold the parts differ from the original.
   Status CompareWithOriginal(const Seen& seen, const SourceTensor& original,
-                             ReplicaDifference& difference) const;
+                             ReplicaReport::Difference& difference) const;
   // Returns the first byte of the first `size` ones that differs, if one does.
   Result<std::optional<ByteDifference>> FirstDifference(std::span<const BlockCopy> expected,
                                                         std::span<const BlockCopy> found,

@@ -30,7 +30,7 @@ Result<std::optional<Manifest>> ReadManifest(const OutputDirectory& root, const 
   RESHARD_ASSIGN_OR_RETURN(const auto entry, root.Look(name));
   if (entry && entry->type != OutputDirectory::EntryType::kFile) {
     damages.push_back({.path = name,
-                       .kind = DamageKind::kManifest,
+                       .kind = Damage::Kind::kManifest,
                        .detail = fmt::format("expected a file, found {}; restore it from a copy, "
                                              "or convert again",
                                              DescribeType(entry->type))});
@@ -45,7 +45,7 @@ Result<std::optional<Manifest>> ReadManifest(const OutputDirectory& root, const 
   }
   if (status.code() != StatusCode::kCorrupt) return status;
   damages.push_back(
-      {.path = name, .kind = DamageKind::kManifest, .detail = DetailOf(status, path)});
+      {.path = name, .kind = Damage::Kind::kManifest, .detail = DetailOf(status, path)});
   return std::optional<Manifest>();
 }
 
@@ -70,7 +70,7 @@ Status CheckChecksums(const std::string& manifest_name, const Manifest& manifest
                                .first -
                            found->begin())
                  : DetailOf(found.status(), set.root.PathOf(name));
-  set.damages.push_back({.path = name, .kind = DamageKind::kContent, .detail = detail});
+  set.damages.push_back({.path = name, .kind = Damage::Kind::kContent, .detail = detail});
   return {};
 }
 
@@ -144,28 +144,28 @@ uint64_t ManifestSet::bytes() const {
 
 Result<std::optional<FileId>> OpenStored(const StoredFolder& folder, const std::string& path,
                                          Damage& damage) {
-  const auto refuse = [&](DamageKind kind, std::string detail) {
+  const auto refuse = [&](Damage::Kind kind, std::string detail) {
     damage = {.path = path, .kind = kind, .detail = std::move(detail)};
     return std::optional<FileId>();
   };
   const auto found = LookAt(folder.root, path);
   if (found.status().code() == StatusCode::kAlreadyExists) {
-    return refuse(DamageKind::kNoFile,
+    return refuse(Damage::Kind::kNoFile,
                   "expected a folder on the way to it, found something else; symbolic links are "
                   "not followed");
   }
   if (!found.ok()) return found.status();
   const std::optional<Entry>& entry = *found;
-  if (!entry) return refuse(DamageKind::kMissing, "missing");
+  if (!entry) return refuse(Damage::Kind::kMissing, "missing");
   if (entry->type != EntryType::kFile) {
-    return refuse(DamageKind::kNoFile,
+    return refuse(Damage::Kind::kNoFile,
                   std::string("expected a file, found ").append(DescribeType(entry->type)));
   }
   // SourceFiles follows links: what it opens has to be what lies in the folder itself.
   const FileId file = folder.files.Add(folder.root.path() + '/' + path);
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, folder.files.Identity(file));
   if (identity.key() != entry->identity.key()) {
-    return refuse(DamageKind::kNoFile, "it was replaced while it was opened");
+    return refuse(Damage::Kind::kNoFile, "it was replaced while it was opened");
   }
   return std::optional(file);
 }
@@ -190,7 +190,7 @@ Result<std::optional<StoredRecord>> ReadStoredRecord(const StoredFolder& folder,
   const std::string path = RecordPath(file.path);
   const auto refuse = [&](const std::string& detail) {
     damage = {.path = path,
-              .kind = DamageKind::kRecord,
+              .kind = Damage::Kind::kRecord,
               .detail = detail + "; its file was compared without it"};
     return std::optional<StoredRecord>();
   };

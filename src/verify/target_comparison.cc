@@ -132,8 +132,8 @@ class TargetComparison::Findings {
   }
 
  private:
-  FirstDifference First(const TargetPlan& plan, const SourceFiles& sources) const {
-    FirstDifference first;
+  FileDifference::First First(const TargetPlan& plan, const SourceFiles& sources) const {
+    FileDifference::First first;
     first.offset = bytes_.target;
     first.parameter = ParameterOf(plan, *segments_.begin());
     first.expected = static_cast<uint8_t>(bytes_.expected);

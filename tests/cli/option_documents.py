@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of options in docs/cli.md are what `reshard COMMAND --help` says.
+"""The tables of options in docs/reference/cli.md are what `reshard COMMAND --help` says.
 
     option_documents.py --reshard BIN [--bless]
 
@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
 TABLE = re.compile(r"(<!-- options of ([a-z -]+) -->\n\n\| option \| \|\n\| --- \| --- \|\n)((?:\|.*\n)*)")
 HELP_COLUMN = 30
 
@@ -80,7 +80,7 @@ def written(text, reshard, errors):
         added = added_in(rows)
         options = options_of(reshard, command)
         lost = added.keys() - {first_name(name) for name, _ in options}
-        errors.extend(f"{command}: has no option {name}, which docs/cli.md tells of" for name in lost)
+        errors.extend(f"{command}: has no option {name}, which docs/reference/cli.md tells of" for name in lost)
         return head + "".join(
             row_of(name, words, added.get(first_name(name)))
             for name, words in options
@@ -103,7 +103,7 @@ def main():
     if arguments.bless:
         DOCUMENT.write_text(now, encoding="utf-8")
     elif now != text:
-        errors.append("docs/cli.md: a table of options is not what the help says; pass --bless")
+        errors.append("docs/reference/cli.md: a table of options is not what the help says; pass --bless")
     print("\n".join(errors))
     print(f"{tables} tables of options")
     return 1 if errors or tables == 0 else 0

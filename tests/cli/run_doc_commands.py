@@ -3,7 +3,7 @@
 
 Usage: run_doc_commands.py --reshard BIN --gen BIN [DOCUMENT...]
 
-In README.md, its translations and docs/*.md commands stand in blocks like this one:
+In README.md, its translations and the pages of docs commands stand in blocks like this one:
 
     ```console
     $ reshard ranks 0 --dst-strategy nowhere
@@ -19,6 +19,7 @@ says `exit N`. A translation, NAME.zh-CN.md, has the commands of NAME.md.
 
 A reshard command (reshard-gen too, and either with a folder before it) anywhere else in a code block is
 an error: nobody would run it. A block marked `text` is for forms of commands, such as SRC and DST.
+The lines of a block marked `cpp` stand in that order in a program of docs/examples.
 """
 
 import argparse
@@ -120,6 +121,14 @@ def check_translation(document, errors):
                       f"{differing or 'another order'}")
 
 
+def check_excerpts(document, errors):
+    """Appends an error for each `cpp` block that is no excerpt of a program of docs/examples."""
+    programs = [program.read_text().splitlines() for program in (ROOT / "docs" / "examples").glob("*.cc")]
+    for block in re.findall(r"^```cpp\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL):
+        if all(missing_line(block.splitlines(), program) for program in programs):
+            errors.append(f"{document.relative_to(ROOT)}: a block marked `cpp` is in no program of docs/examples")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reshard", required=True)
@@ -130,10 +139,11 @@ def main():
     environment = environment_for([arguments.reshard, arguments.gen])
     bin_folder = pathlib.Path(arguments.reshard).resolve().parent
     documents = [document.resolve() for document in arguments.documents]
-    documents = documents or [*sorted(ROOT.glob("README*.md")), *sorted(ROOT.glob("docs/*.md"))]
+    documents = documents or [*sorted(ROOT.glob("README*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
     errors = []
     for document in documents:
         check_translation(document, errors)
+        check_excerpts(document, errors)
     commands = sum(check(document, bin_folder, environment, errors) for document in documents)
     for error in errors:
         print(error)

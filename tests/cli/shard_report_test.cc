@@ -17,15 +17,15 @@ using testing::Le;
 
 // A tensor of 4 elements for each part along each dimension. Rank r, r + parts, ... hold part r.
 std::string Report(const std::vector<int64_t>& cuts, int64_t replicas) {
-  LogicalTensor tensor{{.name = "w", .shape = {}}, 0, true};
+  ShardedCheckpoint::Tensor tensor{{.name = "w", .shape = {}}, 0, true};
   int64_t parts = 1;
   for (const int64_t cut : cuts) {
     tensor.shape.push_back(4 * cut);
     parts *= cut;
   }
-  std::vector<Shard> shards;
+  std::vector<ShardedCheckpoint::Shard> shards;
   for (int64_t part = 0; part < parts; ++part) {
-    Shard shard;
+    ShardedCheckpoint::Shard shard;
     shard.box.begin.resize(cuts.size());
     shard.box.extent.assign(cuts.size(), 4);
     int64_t rest = part;
@@ -102,7 +102,7 @@ TEST(WorkerReportTest, AThousandRanksFitAScreen) {
 }
 
 TEST(WorkerReportTest, WhereNoFileHoldsABoxItSaysSo) {
-  const LogicalTensor tensor{{.name = "w", .shape = {4}}, 0, true};
+  const ShardedCheckpoint::Tensor tensor{{.name = "w", .shape = {4}}, 0, true};
   EXPECT_EQ(ShardsAsText(tensor, {{{{0}, {2}}, {}}, {{{2}, {2}}, {1}}}),
             "w: Float32 [4], stage 0: 2 parts, each on 0 to 1 rank\n"
             "  DIM 0  RANKS\n"
@@ -111,9 +111,10 @@ TEST(WorkerReportTest, WhereNoFileHoldsABoxItSaysSo) {
 }
 
 TEST(WorkerReportTest, WhatIsInNoLayoutHasNoGrid) {
-  const LogicalTensor tensor{{.name = "step", .dtype = DType::kInt64, .shape = {}}, 0, false};
+  const ShardedCheckpoint::Tensor tensor{
+      {.name = "step", .dtype = DType::kInt64, .shape = {}}, 0, false};
   EXPECT_EQ(
-      ShardsAsText(tensor, {Shard{{}, {0}}}),
+      ShardsAsText(tensor, {ShardedCheckpoint::Shard{{}, {0}}}),
       "step: Int64 [], stage 0: in no layout; each rank has one of its own, that of rank 0 is "
       "read\n");
 }

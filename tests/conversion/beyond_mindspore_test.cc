@@ -1,5 +1,5 @@
-// Where MindSpore 2.10.0 errs or refuses, and reshard does not (docs/caveats.md): results by hand,
-// since there is nothing to compare with.
+// Where MindSpore 2.10.0 errs or refuses, and reshard does not (docs/reference/caveats.md): results
+// by hand, since there is nothing to compare with.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -85,9 +85,9 @@ class CheckpointContentsTest : public testing::Test {
     const ReplicaReport& replicas = contents->replicas;
     outcome.contents += fmt::format("{} {} {} {}", replicas.compared, replicas.shards,
                                     replicas.bytes, replicas.differing);
-    for (const ReplicaDifference& difference : replicas.differences) {
+    for (const ReplicaReport::Difference& difference : replicas.differences) {
       outcome.contents += ' ' + difference.parameter;
-      for (const ReplicaPair& pair : difference.pairs) {
+      for (const ReplicaReport::Pair& pair : difference.pairs) {
         outcome.contents += fmt::format(" {}/{}+{}", pair.rank, pair.reference, pair.offset);
       }
     }

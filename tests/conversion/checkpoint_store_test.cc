@@ -124,7 +124,7 @@ TEST_F(ShardedCheckpointTest, KnowsTheLogicalTensorsAndWhoHoldsThem) {
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   EXPECT_THAT(checkpoint->warnings(), IsEmpty());
   ASSERT_EQ(checkpoint->tensors().size(), 3u);
-  const LogicalTensor* weight = checkpoint->Find("weight");
+  const ShardedCheckpoint::Tensor* weight = checkpoint->Find("weight");
   ASSERT_NE(weight, nullptr);
   EXPECT_EQ(weight->shape, Shape({8, 6}));
   EXPECT_EQ(weight->dtype, DType::kFloat32);
@@ -141,7 +141,7 @@ TEST_F(ShardedCheckpointTest, KnowsTheLogicalTensorsAndWhoHoldsThem) {
 
   ASSERT_EQ(checkpoint->files().size(), 4u);
   for (size_t rank = 0; rank < 4; ++rank) {
-    const RankFileSummary& file = checkpoint->files()[rank];
+    const RankFiles::File& file = checkpoint->files()[rank];
     EXPECT_EQ(file.rank, static_cast<int64_t>(rank));
     EXPECT_EQ(file.path,
               (folder_.path() / "src/rank_").string() + std::to_string(rank) + "/net-1_1.ckpt");
@@ -178,10 +178,10 @@ TEST_F(ShardedCheckpointTest, ReadsManyBoxesAtATime) {
   std::vector<std::byte> weight(weight_.content.size());
   std::vector<std::byte> row(6 * 4);
   std::vector<std::byte> bias(bias_.content.size());
-  std::vector<BoxRead> boxes = {{"weight", Box::Whole({8, 6}), weight},
-                                {"weight", {{5, 0}, {1, 6}}, row},
-                                {"weight", {{8, 0}, {0, 6}}, {}},
-                                {"bias", Box::Whole({4}), bias}};
+  std::vector<ShardedCheckpoint::BoxRead> boxes = {{"weight", Box::Whole({8, 6}), weight},
+                                                   {"weight", {{5, 0}, {1, 6}}, row},
+                                                   {"weight", {{8, 0}, {0, 6}}, {}},
+                                                   {"bias", Box::Whole({4}), bias}};
   std::vector<Progress> told;
   const Status read = checkpoint->Read(
       boxes, {.jobs = 2, .progress = [&](const Progress& progress) { told.push_back(progress); }});
@@ -214,9 +214,9 @@ TEST_F(ShardedCheckpointTest, LocatesWhatItMaps) {
   ASSERT_TRUE(parts.ok()) << parts.status().message();
   ASSERT_EQ(parts->size(), 2u);
   std::string found;
-  for (const LocatedPart& part : *parts) {
+  for (const ShardedCheckpoint::Part& part : *parts) {
     EXPECT_EQ(part.path, checkpoint->files()[static_cast<size_t>(part.rank)].path);
-    const auto file = checkpoint->Map(part.rank, MapKind::kReadOnly);
+    const auto file = checkpoint->Map(part.rank, ShardedCheckpoint::MapKind::kReadOnly);
     ASSERT_TRUE(file.ok()) << file.status().message();
     for (const ByteRange& range : part.content) {
       ASSERT_LE(range.end(), file->size);
@@ -226,29 +226,33 @@ TEST_F(ShardedCheckpointTest, LocatesWhatItMaps) {
   EXPECT_EQ(found, weight_.content.substr(0, 4 * 24));
   EXPECT_EQ(checkpoint->Locate("weight", {{0, 0}, {9, 6}}).status().code(),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(checkpoint->Map(4, MapKind::kReadOnly).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(checkpoint->Map(4, ShardedCheckpoint::MapKind::kReadOnly).status().code(),
+            StatusCode::kNotFound);
 }
 
 TEST_F(ShardedCheckpointTest, PrivateMapsAreWrittenToByOneAlone) {
   const auto checkpoint = Open();
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  const auto one = checkpoint->Map(0, MapKind::kPrivate);
-  const auto two = checkpoint->Map(0, MapKind::kPrivate);
+  const auto one = checkpoint->Map(0, ShardedCheckpoint::MapKind::kPrivate);
+  const auto two = checkpoint->Map(0, ShardedCheckpoint::MapKind::kPrivate);
   ASSERT_TRUE(one.ok() && two.ok()) << one.status().message();
   const std::string before = Text({two->data.get(), two->size});
   std::fill_n(one->data.get(), one->size, std::byte{1});
   EXPECT_EQ(Text({two->data.get(), two->size}), before);
-  EXPECT_EQ(Text({checkpoint->Map(0, MapKind::kReadOnly)->data.get(), one->size}), before);
+  EXPECT_EQ(
+      Text({checkpoint->Map(0, ShardedCheckpoint::MapKind::kReadOnly)->data.get(), one->size}),
+      before);
 }
 
 TEST_F(ShardedCheckpointTest, MapsNoOtherFileThanTheOneThatWasOpened) {
   const auto checkpoint = Open();
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  ASSERT_TRUE(checkpoint->Map(0, MapKind::kReadOnly).ok());
+  ASSERT_TRUE(checkpoint->Map(0, ShardedCheckpoint::MapKind::kReadOnly).ok());
   const std::string path = checkpoint->files()[0].path;
   std::filesystem::copy_file(path, path + ".new");
   std::filesystem::rename(path + ".new", path);
-  EXPECT_EQ(checkpoint->Map(0, MapKind::kReadOnly).status().code(), StatusCode::kChanged);
+  EXPECT_EQ(checkpoint->Map(0, ShardedCheckpoint::MapKind::kReadOnly).status().code(),
+            StatusCode::kChanged);
 }
 
 TEST(CheckpointOthersTest, TextsAndMapTensorsAreReadAsTheyAre) {

@@ -163,7 +163,7 @@ TEST(SavedWithoutRedundancyTest, WhatIsCopiedMayBeInOtherFilesAlone) {
 TEST(SafetensorsTargetTest, MetadataThatAParameterHasTheNameOfIsLeftOut) {
   ConversionFolder folder({{"w", kRowsOf2}}, {});
   folder.WriteStage({kWeight, MakeTensor("format", DType::kInt8, {2})}, {{"w", kRowsOf2}}, 2);
-  folder.options().target.strategy.clear();
+  folder.options().target.strategy = {};
   EXPECT_THAT(RunConvert(folder).warnings,
               testing::Not(testing::Contains(Says(WarningCode::kLeftOut, HasSubstr("metadata")))));
   folder.options().force = true;
@@ -178,7 +178,7 @@ TEST(UnifiedTargetTest, WhatTheFirstRankLacksIsNamed) {
   folder.WriteRank(0, {NaiveShard(kWeight, kRowsOf2, 0), Step(0)});
   folder.WriteRank(
       1, {NaiveShard(kWeight, kRowsOf2, 1), Step(1), MakeTensor("late", DType::kBool, {1})});
-  folder.options().target.strategy.clear();
+  folder.options().target.strategy = {};
   folder.options().target.format = TargetFormat::kUnified;
   EXPECT_THAT(RunConvert(folder).warnings,
               ElementsAre(Says(WarningCode::kWithoutLayout, Naming("\"late\"")),

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "reshard/layout_report.h"
 #include "reshard/verify.h"
+#include "src/frontend/layout_report.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/says.h"
@@ -142,7 +142,7 @@ TEST_F(ConvertGroupInfoTest, Rejects) {
       {{Info("wide.pb"), Info("rank_1/group_info.pb")},
        StatusCode::kMismatch,
        "is in two lists of ranks that hold the same weights"},
-      {{folder_.options().source.strategy},
+      {{folder_.options().source.strategy.path()},
        StatusCode::kCorrupt,
        "src.ckpt: expected a group_info file, found"},
       {{Info("nowhere.pb")}, StatusCode::kNotFound, "nowhere.pb"},
@@ -163,7 +163,7 @@ TEST_F(ConvertGroupInfoTest, Rejects) {
 class FullTensorsTest : public ConvertGroupInfoTest {
  protected:
   FullTensorsTest() {
-    folder_.options().source.strategy.clear();
+    folder_.options().source.strategy = {};
     folder_.options().source.group_info = {
         folder_.folder().Write("all.pb", GroupInfo({0, 1, 2, 3}))};
     for (int64_t rank = 0; rank < 4; ++rank) {
@@ -206,7 +206,7 @@ TEST_F(FullTensorsTest, AreAllNeededWhereTheyDiffer) {
 // Without a source strategy any rank may hold the full tensors: all files count.
 TEST_F(ConvertGroupInfoTest, AReportHasAllReplicasOfFullTensors) {
   LayoutReportOptions report{folder_.options(), {}};
-  report.conversion.source.strategy.clear();
+  report.conversion.source.strategy = {};
   report.conversion.source.group_info = {
       folder_.folder().Write("info/all.pb", GroupInfo({0, 1, 2, 3}))};
   const auto made = MakeLayoutReport(report);

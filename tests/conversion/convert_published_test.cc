@@ -175,7 +175,7 @@ TEST_F(ConvertPublishedTest, FoldersOfWholeTensors) {
                              MakeTensor("v", DType::kFloat32, {30})});
   }
   ConvertOptions& all = options();
-  const std::string cut = std::exchange(all.target.strategy, "");
+  const StrategyRef cut = std::exchange(all.target.strategy, {});
   for (const TargetFormat format : {TargetFormat::kUnified, TargetFormat::kHuggingFace}) {
     fs::remove_all(Target());
     all.target.format = format;
@@ -344,7 +344,6 @@ TEST_F(ConvertPublishedTest, LostValuesAreToldAgain) {
 
 // A check that is asked for is made, whatever is there.
 TEST_F(ConvertPublishedTest, ReplicasAreComparedAllTheSame) {
-  options().source.layouts = nullptr;
   options().checks.replicas = CheckReplicas::kAll;
   Publish();
   const auto again = Again();

@@ -93,7 +93,7 @@ TEST_F(ConvertReplicasTest, TheRanksThatDisagreeAreNamedAndNothingIsWritten) {
   // What the message advises.
   folder_.RemoveRank(1);
   folder_.RemoveRank(3);
-  folder_.options().target.strategy.clear();
+  folder_.options().target.strategy = {};
   EXPECT_THAT(Refusal(), Naming("ranks 1 and 3, "));
   files_[1][0] = NaiveShard(kW, kRowsTwice, 1);
   Flip(1, 3, 0);

@@ -168,13 +168,14 @@ TEST_F(ConvertSourcesTest, RejectsMapsThatCannotBe) {
   EXPECT_THAT(Fault().message(), Naming("`source.files`"));
   folder_.options().source.path.clear();
   EXPECT_EQ(Fault().code(), StatusCode::kMismatch);
-  EXPECT_THAT(Fault().message(), Naming("no checkpoint for ranks 1-3, which ",
-                                        folder_.options().source.strategy, " needs (first gap: "));
+  EXPECT_THAT(Fault().message(),
+              Naming("no checkpoint for ranks 1-3, which ",
+                     folder_.options().source.strategy.path(), " needs (first gap: "));
   folder_.options().source.files[4] = Path("source/" + RankPath(3));
   EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Fault().message(),
             fmt::format("`source.files`: expected source ranks 0-3 (by {}), found 4",
-                        folder_.options().source.strategy));
+                        folder_.options().source.strategy.path()));
   folder_.options().source.files = {{0, Path("nowhere")}};
   EXPECT_EQ(Fault().code(), StatusCode::kNotFound);
   folder_.options().source.files.clear();
@@ -183,7 +184,7 @@ TEST_F(ConvertSourcesTest, RejectsMapsThatCannotBe) {
 
 TEST_F(ConvertSourcesTest, AMapOfOneFileStandsForFullTensors) {
   folder_.options().source.path.clear();
-  folder_.options().source.strategy.clear();
+  folder_.options().source.strategy = {};
   folder_.WriteRank(
       7, {MakeTensor("w", DType::kFloat32, {8, 3}), MakeTensor("step", DType::kInt64, {})});
   folder_.options().source.files = {{0, Path("source/" + RankPath(7))}};
@@ -196,15 +197,11 @@ TEST_F(ConvertSourcesTest, StrategiesOfMemoryStandForFiles) {
   const auto from_files = Convert(options);
   ASSERT_TRUE(from_files.ok()) << from_files.status().message();
   const FolderContents expected = ReadFolder(options.target.folder);
-  const auto source = ReadStrategy(options.source.strategy);
-  const auto target = ReadStrategy(options.target.strategy);
+  const auto source = ReadStrategy(options.source.strategy.path());
+  const auto target = ReadStrategy(options.target.strategy.path());
   ASSERT_TRUE(source.ok() && target.ok());
-  options.source.layouts = std::make_shared<const Strategy>(*source);
-  EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);  // a file besides
-  options.source.strategy.clear();
-  options.target.layouts = std::make_shared<const Strategy>(*target);
-  EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
-  options.target.strategy.clear();
+  options.source.strategy = *source;
+  options.target.strategy = *target;
   options.target.folder = Path("of_memory");
   const auto of_memory = Convert(options);
   ASSERT_TRUE(of_memory.ok()) << of_memory.status().message();

@@ -65,11 +65,11 @@ class DigestDiffTest : public testing::Test {
     const auto report = Diff(diff_);
     if (!report.ok()) return {report.status().message()};
     std::vector<std::string> relations;
-    for (const ParameterDiff& diff : report->parameters) {
+    for (const DiffReport::Parameter& diff : report->parameters) {
       constexpr const char* kNames[] = {"=", "!", "type", "A", "B"};
       relations.push_back(diff.name + " " + kNames[static_cast<size_t>(diff.relation)]);
     }
-    EXPECT_EQ(report->equal(), report->Count(ParameterRelation::kEqual) == relations.size());
+    EXPECT_EQ(report->equal(), report->Count(DiffReport::Relation::kEqual) == relations.size());
     return relations;
   }
 
@@ -92,7 +92,7 @@ TEST_F(DigestDiffTest, DigestsAreThoseOfTheFullTensors) {
     ASSERT_TRUE(report.ok()) << report.status().message();
     ASSERT_THAT(report->parameters, SizeIs(tensors_.size()));
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      const ParameterDigest& found = report->parameters[i];
+      const DigestReport::Parameter& found = report->parameters[i];
       EXPECT_EQ(found.name, tensors_[i].name);
       EXPECT_EQ(found.kind, ArrayKind::kTensor);
       EXPECT_EQ(found.dtype, tensors_[i].dtype);
@@ -304,7 +304,7 @@ TEST_F(DigestDiffTest, ValuesAreComparedElementByElement) {
   const auto without = Diff(diff_);
   ASSERT_TRUE(without.ok()) << without.status().message();
   ASSERT_THAT(without->parameters, SizeIs(1));
-  EXPECT_EQ(without->parameters[0].relation, ParameterRelation::kDifferent);
+  EXPECT_EQ(without->parameters[0].relation, DiffReport::Relation::kDifferent);
   EXPECT_FALSE(without->parameters[0].values.has_value());
   diff_.values = true;
   const auto with = Diff(diff_);
@@ -324,7 +324,7 @@ TEST_F(DigestDiffTest, ValuesOfIntegersAreOnlyToldApart) {
   diff_.values = true;
   const auto report = Diff(diff_);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_EQ(report->parameters[1].relation, ParameterRelation::kDifferent);
+  EXPECT_EQ(report->parameters[1].relation, DiffReport::Relation::kDifferent);
   EXPECT_FALSE(report->parameters[1].values.has_value());
 }
 
@@ -386,7 +386,7 @@ TEST_F(DigestDiffTest, LargeTensorsInManyWindows) {
   WriteFull(tensors);
   diff_.a = {columns.options().source.path, columns.options().source.strategy};
   EXPECT_THAT(Relations(), ElementsAre("w ="));
-  const auto report = DigestCheckpoint(OptionsFor(diff_.a.path, diff_.a.strategy));
+  const auto report = DigestCheckpoint(OptionsFor(diff_.a.path, diff_.a.strategy.path()));
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->parameters[0].digest, DigestOf(tensors[0].content));
   tensors[0].content[7654321] ^= 0x10;

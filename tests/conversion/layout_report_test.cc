@@ -1,6 +1,6 @@
 // The sums and grids of a layout report, against the same counted one by one.
 
-#include "reshard/layout_report.h"
+#include "src/frontend/layout_report.h"
 
 #include <gmock/gmock.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/checkpoint.h"
-#include "src/api/layout_sums.h"
+#include "src/frontend/layout_sums.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/test_tensor.h"
@@ -254,8 +254,8 @@ TEST_F(LayoutReportTest, AParameterThatIsNotThereIsAnError) {
 }
 
 TEST_F(LayoutReportTest, WithoutStrategiesTheFilesAreCounted) {
-  options_.conversion.source.strategy.clear();
-  options_.conversion.target.strategy.clear();
+  options_.conversion.source.strategy = {};
+  options_.conversion.target.strategy = {};
   const auto report = MakeLayoutReport(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_FALSE(report->planned);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "reshard/strategy.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
@@ -137,6 +138,12 @@ TEST_F(MergeTest, TheOptimizersCopiesAreCutAsTheirParameter) {
     AddFile({columns(full, rank % 2), columns(moments, rank % 2), other});
   }
   EXPECT_THAT(Merged(), ElementsAre(full, moments, other));
+  // The same of a strategy in memory.
+  std::filesystem::remove(options_.output);
+  const auto strategy = ReadStrategy(options_.source.strategy.path());
+  ASSERT_TRUE(strategy.ok()) << strategy.status().message();
+  options_.source.strategy = *strategy;
+  EXPECT_THAT(Merged(), ElementsAre(full, moments, other));
 }
 
 // Slices that are equal are not told from whole tensors by their bytes.
@@ -228,7 +235,7 @@ TEST_F(MergeTest, WhatDoesNotFitIsRefused) {
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
     options_.files.clear();
-    options_.source.strategy.clear();
+    options_.source.strategy = {};
     AddFile({w_, step_});
     AddFile(row.second);
     if (!row.layouts.empty()) SetStrategy(row.layouts);
@@ -269,7 +276,7 @@ TEST_F(MergeTest, CallsThatMakeNoSenseAreRefused) {
   options_.kind = MergeKind::kSegments;
   options_.source.strategy = "s.ckpt";
   Refused(StatusCode::kInvalidArgument);
-  options_.source.strategy.clear();
+  options_.source.strategy = {};
   options_.files = {folder_.Write("empty/notes.txt", "")};
   options_.files[0] = folder_.path() / "empty";
   EXPECT_THAT(Refused(StatusCode::kNotFound), HasSubstr("has no *.ckpt files"));

@@ -247,7 +247,7 @@ TEST(PlanScaleTest, InspectingManyRanksReadsHeadersOnly) {
 
   uint64_t parameters = 0;
   const uint64_t before = BytesRead();
-  for (const RankFileSummary& file : ranks->files) {
+  for (const RankFiles::File& file : ranks->files) {
     const auto checkpoint = Checkpoint::Open(file.path);
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
     parameters += checkpoint->parameters().size();

@@ -77,9 +77,9 @@ class RankedCheckpoint {
 // "w: 3/1+7" for each pair of replicas, those without differences left out.
 std::vector<std::string> Pairs(const ReplicaReport& report) {
   std::vector<std::string> words;
-  for (const ReplicaDifference& difference : report.differences) {
+  for (const ReplicaReport::Difference& difference : report.differences) {
     std::string line = difference.parameter + ":";
-    for (const ReplicaPair& pair : difference.pairs) {
+    for (const ReplicaReport::Pair& pair : difference.pairs) {
       line += " " + std::to_string(pair.rank) + "/" + std::to_string(pair.reference) +
               (pair.other_type ? " type" : "+" + std::to_string(pair.offset));
     }
@@ -115,15 +115,15 @@ class RankFindingsTest : public testing::Test {
   // The parameters that are not equal, by name.
   static std::vector<std::string> Different(const DiffReport& report) {
     std::vector<std::string> names;
-    for (const ParameterDiff& diff : report.parameters) {
-      if (diff.relation != ParameterRelation::kEqual) names.push_back(diff.name);
+    for (const DiffReport::Parameter& diff : report.parameters) {
+      if (diff.relation != DiffReport::Relation::kEqual) names.push_back(diff.name);
     }
     return names;
   }
 
-  static const ParameterDiff& Find(const DiffReport& report, const std::string& name) {
+  static const DiffReport::Parameter& Find(const DiffReport& report, const std::string& name) {
     return *std::find_if(report.parameters.begin(), report.parameters.end(),
-                         [&](const ParameterDiff& diff) { return diff.name == name; });
+                         [&](const DiffReport::Parameter& diff) { return diff.name == name; });
   }
 
   // "w" has two replicas of each half, "all" four; "none" none.
@@ -263,8 +263,8 @@ TEST_F(RankFindingsTest, DigestsOfWhatNothingCutsAreByRank) {
   b_.Flip(3, "step", 0);
   const DigestReport report = DigestB();
   ASSERT_THAT(report.parameters, SizeIs(tensors_.size() + 1));
-  const ParameterDigest& first = report.parameters[4];
-  const ParameterDigest& second = report.parameters[5];
+  const DigestReport::Parameter& first = report.parameters[4];
+  const DigestReport::Parameter& second = report.parameters[5];
   EXPECT_EQ(first.name, "step");
   EXPECT_EQ(second.name, "step");
   EXPECT_NE(first.digest, second.digest);

@@ -35,7 +35,7 @@ class SetToRead : public ConversionFolder {
 
   // The same to a folder of whole tensors, of as many bytes in a file.
   void ToFolder(TargetFormat format, uint64_t bytes) {
-    options().target.strategy.clear();
+    options().target.strategy = {};
     options().target.format = format;
     options().target.shard_size = bytes;
     options().source.path += "/" + RankPath(0);
@@ -129,7 +129,7 @@ void CheckRow(const Row& row, const Set& make) {
   if (row.refused) {
     EXPECT_THAT(later.Damages(),
                 Contains(testing::AllOf(Field(&Damage::path, named),
-                                        Field(&Damage::kind, DamageKind::kNotListed))));
+                                        Field(&Damage::kind, Damage::Kind::kNotListed))));
   } else {
     EXPECT_THAT(later.Damages(), IsEmpty());
   }

@@ -12,6 +12,7 @@
 
 #include "reshard/checkpoint.h"
 #include "reshard/convert.h"
+#include "reshard/strategy.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/says.h"
@@ -178,6 +179,11 @@ TEST_F(RecodeTest, RefusesOptionsThatItDoesNotTake) {
   const RecodeOptions usual = options_;
   const std::vector<std::pair<std::string, std::function<void()>>> rows = {
       {"source.strategy", [&] { options_.source.strategy = "s.ckpt"; }},
+      {"source.strategy",
+       [&] {
+         options_.source.strategy =
+             *Strategy::Make({{"w", {.device_matrix = {2}, .tensor_map = {{0}}}}});
+       }},
       {"source.files",
        [&] {
          options_.source.files = {{0, "a.ckpt"}};

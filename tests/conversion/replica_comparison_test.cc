@@ -75,9 +75,9 @@ class ReplicaComparisonTest : public testing::Test {
   static std::vector<std::string> Words(const Result<ReplicaReport>& report) {
     if (!report.ok()) return {report.status().message()};
     std::vector<std::string> words;
-    for (const ReplicaDifference& difference : report->differences) {
+    for (const ReplicaReport::Difference& difference : report->differences) {
       std::string line = difference.parameter + "@" + std::to_string(difference.stage) + ":";
-      for (const ReplicaPair& pair : difference.pairs) {
+      for (const ReplicaReport::Pair& pair : difference.pairs) {
         line += " " + std::to_string(pair.rank) + "/" + std::to_string(pair.reference) +
                 (pair.other_type ? " type" : "+" + std::to_string(pair.offset));
       }

@@ -8,10 +8,10 @@
 
 #include "reshard/compare.h"
 #include "reshard/convert.h"
-#include "reshard/layout_report.h"
 #include "reshard/merge.h"
 #include "reshard/strategy.h"
 #include "reshard/verify.h"
+#include "src/frontend/layout_report.h"
 #include "src/io/source_files.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"

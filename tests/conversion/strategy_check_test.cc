@@ -200,7 +200,7 @@ TEST(StrategyCheckTest, OneFileForRanksOfOtherPartsIsRefused) {
     }
     EXPECT_THAT(folder.Refusal(), Naming("ranks 2 and 3 ", "\"w1\""));
     const std::string& path = folder.options().source.path;
-    const std::string& strategy = folder.options().source.strategy;
+    const StrategyRef& strategy = folder.options().source.strategy;
     EXPECT_EQ(DigestCheckpoint({.source = {.path = path, .strategy = strategy}}).status().code(),
               StatusCode::kMismatch);
     folder.options().checks.replicas = CheckReplicas::kNone;
@@ -524,7 +524,7 @@ TEST(StrategyCheckTest, WhoComparesAllRefusesAWrongStrategyOnly) {
   against.source.path = folder.options().source.path;
   against.source.strategy = folder.options().source.strategy;
   const std::string& path = folder.options().source.path;
-  const std::string& strategy = folder.options().source.strategy;
+  const StrategyRef& strategy = folder.options().source.strategy;
   for (const std::string name : {"w1", "w2", "adam_m.w1", "adam_m.w2"}) folder.Flip(5, name, 0);
   const auto proved = VerifyAgainst(against);
   ASSERT_TRUE(proved.ok()) << proved.status().message();

@@ -20,6 +20,8 @@
 namespace reshard {
 namespace {
 
+using Number = StatisticsReport::Number;
+
 using testing::ElementsAre;
 using testing::SizeIs;
 
@@ -220,7 +222,7 @@ TEST_F(ValueStatisticsTest, WhatHasNoValuesHasNone) {
   const auto report = MeasureValues(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_THAT(report->parameters, SizeIs(3));
-  const ParameterStatistics& none = report->parameters[0];
+  const StatisticsReport::Parameter& none = report->parameters[0];
   ASSERT_TRUE(none.statistics);
   EXPECT_EQ(none.statistics->values, 0U);
   EXPECT_FALSE(none.statistics->least || none.statistics->greatest || none.statistics->mean);

@@ -103,7 +103,7 @@ TEST_F(VerifyAgainstTest, EveryChangedByteIsFound) {
     EXPECT_EQ(difference.found_size, size);
     EXPECT_EQ(difference.differing_bytes, 1U);
     ASSERT_TRUE(difference.first.has_value()) << offset;
-    const FirstDifference& first = *difference.first;
+    const FileDifference::First& first = *difference.first;
     EXPECT_EQ(first.offset, offset);
     EXPECT_EQ(first.expected, static_cast<uint8_t>(before[offset]));
     EXPECT_EQ(first.found, static_cast<uint8_t>(before[offset] ^ 0x40));
@@ -176,16 +176,16 @@ TEST_F(VerifyAgainstTest, OptionsAreThoseOfTheLastRun) {
 TEST_F(VerifyAgainstTest, StrategiesAreThoseOfTheLastRun) {
   fs::remove_all(options_.target.folder);
   ASSERT_TRUE(Convert(folder_.options()).ok());
-  options_.source.strategy.clear();
-  options_.target.strategy.clear();
+  options_.source.strategy = {};
+  options_.target.strategy = {};
   const AgainstReport report = Verify();
   EXPECT_TRUE(report.equal());
   EXPECT_EQ(report.files, 4U);
   EXPECT_THAT(report.from_origin, ElementsAre("source.strategy", "target.strategy"));
   // Another one in its place.
-  const std::string& path = folder_.options().target.strategy;
+  const std::string path = folder_.options().target.strategy.path();
   fs::remove(path);
-  fs::copy_file(folder_.options().source.strategy, path);
+  fs::copy_file(folder_.options().source.strategy.path(), path);
   EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kMismatch);
   fs::remove(path);
   EXPECT_NE(VerifyAgainst(options_).status().code(), StatusCode::kOk);
@@ -293,7 +293,7 @@ TEST_F(VerifyAgainstTest, ReplicasThatDifferAreNamed) {
   EXPECT_EQ(report.replicas.compared, 1U);
   EXPECT_EQ(report.replicas.differing, 1U);
   ASSERT_THAT(report.replicas.differences, SizeIs(1));
-  const ReplicaDifference& difference = report.replicas.differences[0];
+  const ReplicaReport::Difference& difference = report.replicas.differences[0];
   EXPECT_EQ(difference.parameter, "v");
   EXPECT_EQ(difference.stage, 0);
   EXPECT_EQ(difference.pair_count, 1U);

@@ -31,7 +31,7 @@ TEST_F(VerifyTest, EveryDamagedByteOfARecordIsNoticed) {
     folder_.Write(path, bytes);
     const Damage damage = Only();
     EXPECT_EQ(damage.path, path) << i;
-    EXPECT_EQ(damage.kind, DamageKind::kRecord) << i;
+    EXPECT_EQ(damage.kind, Damage::Kind::kRecord) << i;
     EXPECT_FALSE(damage.detail.empty()) << i;
   }
 }
@@ -59,7 +59,7 @@ TEST_F(VerifyTest, RecordsThatAreNotTheManifests) {
   for (const auto& row : rows) {
     folder_.Write(path, row.bytes);
     const Damage damage = Only();
-    EXPECT_EQ(damage.kind, DamageKind::kRecord) << row.name;
+    EXPECT_EQ(damage.kind, Damage::Kind::kRecord) << row.name;
     EXPECT_THAT(damage.detail, HasSubstr(row.detail)) << row.name;
   }
   fs::remove(folder_.PathOf(path));
@@ -90,7 +90,7 @@ TEST_F(VerifyTest, ValuesOfARecordThatFitsItsDigestsAreReadOnlyToNameDamage) {
 
   folder_.Damage("rank_0/a.ckpt", 30);
   const Damage damage = Only();
-  EXPECT_EQ(damage.kind, DamageKind::kContent);
+  EXPECT_EQ(damage.kind, Damage::Kind::kContent);
   EXPECT_THAT(damage.detail, HasSubstr("Int9"));
   EXPECT_THAT(damage.parameters, IsEmpty());
 }
@@ -101,8 +101,8 @@ TEST_F(VerifyTest, AFileIsComparedWithoutItsRecord) {
   folder_.Damage("rank_0/a.ckpt", 30);
   const DamageReport report = Verified();
   ASSERT_THAT(report.damages, SizeIs(2));
-  EXPECT_EQ(report.damages[0].kind, DamageKind::kRecord);
-  EXPECT_EQ(report.damages[1].kind, DamageKind::kContent);
+  EXPECT_EQ(report.damages[0].kind, Damage::Kind::kRecord);
+  EXPECT_EQ(report.damages[1].kind, Damage::Kind::kContent);
   EXPECT_FALSE(report.damages[1].block);
 }
 
@@ -111,7 +111,7 @@ TEST_F(VerifyTest, DamagedManifests) {
   folder_.Damage("manifest.json", 200);
   Damage damage = Only();
   EXPECT_EQ(damage.path, "manifest.json");
-  EXPECT_EQ(damage.kind, DamageKind::kManifest);
+  EXPECT_EQ(damage.kind, Damage::Kind::kManifest);
   EXPECT_THAT(damage.detail, testing::StartsWith("damaged: byte "));
   EXPECT_EQ(Verified().files, 0U);
 

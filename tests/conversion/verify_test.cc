@@ -58,7 +58,7 @@ TEST_F(VerifyTest, NamesThatNoFileSystemHasAreMissing) {
     const DamageReport report = Verified();
     ASSERT_THAT(report.damages, SizeIs(2));  // the part record, then the file
     EXPECT_EQ(report.damages[1].path, path);
-    EXPECT_EQ(report.damages[1].kind, DamageKind::kMissing);
+    EXPECT_EQ(report.damages[1].kind, Damage::Kind::kMissing);
   }
 }
 
@@ -76,7 +76,7 @@ TEST_F(VerifyTest, ComparesTheListOfChecksums) {
     folder_.Write("checksums.xxh128", other);
     const Damage damage = Only();
     EXPECT_EQ(damage.path, "checksums.xxh128");
-    EXPECT_EQ(damage.kind, DamageKind::kContent);
+    EXPECT_EQ(damage.kind, Damage::Kind::kContent);
     EXPECT_THAT(damage.detail, Naming("manifest.json", "byte " + std::to_string(i) + " "));
   }
   folder_.Write("checksums.xxh128", list.substr(0, list.size() - 1));
@@ -112,7 +112,7 @@ TEST_F(VerifyTest, LocatesAFlippedByteInEachBlock) {
     folder_.Damage("rank_0/a.ckpt", row.offset);
     const Damage damage = Only();
     EXPECT_EQ(damage.path, "rank_0/a.ckpt") << row.name;
-    EXPECT_EQ(damage.kind, DamageKind::kContent) << row.name;
+    EXPECT_EQ(damage.kind, Damage::Kind::kContent) << row.name;
     EXPECT_THAT(damage.detail, HasSubstr("expected the digest ")) << row.name;
     ASSERT_TRUE(damage.block) << row.name;
     EXPECT_EQ(damage.block->index, row.block) << row.name;
@@ -153,7 +153,7 @@ TEST_F(VerifyTest, FilesOfAnotherSize) {
   const fs::path path = folder_.PathOf("rank_0/a.ckpt");
   fs::resize_file(path, kBlock + 7);
   Damage damage = Only();
-  EXPECT_EQ(damage.kind, DamageKind::kSize);
+  EXPECT_EQ(damage.kind, Damage::Kind::kSize);
   EXPECT_EQ(damage.detail, "expected 134218728 bytes, found 67108871");
   ASSERT_TRUE(damage.block);
   EXPECT_EQ(damage.block->index, 1U);
@@ -170,13 +170,13 @@ TEST_F(VerifyTest, LongerFiles) {
   MakeSmall();
   fs::resize_file(folder_.PathOf("rank_0/a.ckpt"), 101);
   Damage damage = Only();
-  EXPECT_EQ(damage.kind, DamageKind::kSize);
+  EXPECT_EQ(damage.kind, Damage::Kind::kSize);
   EXPECT_EQ(damage.detail, "expected 100 bytes, found 101");
   EXPECT_FALSE(damage.block) << "what was written is still there";
 
   folder_.Damage("rank_0/a.ckpt", 0);
   damage = Only();
-  EXPECT_EQ(damage.kind, DamageKind::kSize);
+  EXPECT_EQ(damage.kind, Damage::Kind::kSize);
   EXPECT_TRUE(damage.block);
 }
 
@@ -185,7 +185,7 @@ TEST_F(VerifyTest, EmptyFiles) {
   folder_.Publish();
   EXPECT_THAT(Verified().damages, IsEmpty());
   folder_.Write("rank_0/a.ckpt", "x");
-  EXPECT_EQ(Only().kind, DamageKind::kSize);
+  EXPECT_EQ(Only().kind, Damage::Kind::kSize);
 }
 
 TEST_F(VerifyTest, MissingFilesAndFolders) {
@@ -193,9 +193,9 @@ TEST_F(VerifyTest, MissingFilesAndFolders) {
   fs::remove(folder_.PathOf("rank_0/a.ckpt"));
   fs::remove_all(folder_.PathOf("rank_1"));
   EXPECT_THAT(Verified().damages, ElementsAre(AllOf(Field(&Damage::path, "rank_0/a.ckpt"),
-                                                    Field(&Damage::kind, DamageKind::kMissing)),
+                                                    Field(&Damage::kind, Damage::Kind::kMissing)),
                                               AllOf(Field(&Damage::path, "rank_1/a.ckpt"),
-                                                    Field(&Damage::kind, DamageKind::kMissing))));
+                                                    Field(&Damage::kind, Damage::Kind::kMissing))));
 }
 
 TEST_F(VerifyTest, FollowsNoLinks) {
@@ -205,7 +205,7 @@ TEST_F(VerifyTest, FollowsNoLinks) {
   fs::create_symlink("../elsewhere", file);
   Damage damage = Only();
   EXPECT_EQ(damage.path, "rank_0/a.ckpt");
-  EXPECT_EQ(damage.kind, DamageKind::kNoFile);
+  EXPECT_EQ(damage.kind, Damage::Kind::kNoFile);
   EXPECT_EQ(damage.detail, "expected a file, found a symbolic link");
 
   fs::remove(file);
@@ -218,7 +218,7 @@ TEST_F(VerifyTest, FollowsNoLinks) {
   fs::rename(folder_.PathOf("rank_0"), folder_.PathOf("other"));
   fs::create_symlink("other", folder_.PathOf("rank_0"));
   damage = Only();
-  EXPECT_EQ(damage.kind, DamageKind::kNoFile);
+  EXPECT_EQ(damage.kind, Damage::Kind::kNoFile);
 }
 
 TEST_F(VerifyTest, TheFolderItselfMayBeALink) {

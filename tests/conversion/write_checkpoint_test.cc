@@ -59,7 +59,7 @@ class WriteCheckpointTest : public testing::Test {
                   std::vector<std::byte>(array.bytes.begin(), array.bytes.end()));
         continue;
       }
-      const LogicalTensor* const tensor = opened->Find(array.name);
+      const ShardedCheckpoint::Tensor* const tensor = opened->Find(array.name);
       ASSERT_NE(tensor, nullptr) << array.name;
       EXPECT_EQ(tensor->dtype, array.dtype) << array.name;
       EXPECT_EQ(tensor->shape, array.shape) << array.name;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts what a conversion flushes: no more than docs/architecture.md says ("What is flushed").
+"""Counts what a conversion flushes: no more than docs/design/publishing.md says ("Flushes").
 
 What it does flush, it needs to: lost_writes_test loses all else.
 """

@@ -2,7 +2,7 @@
 """Counts how often the threads of a command take a mutex: for bytes, for tensors and for files.
 
 What many lanes share limits how many of them pay. Time cannot be tested; the number of times that
-they meet can. docs/performance_notes.md has the figures, bench/lock_counts.py makes them.
+they meet can. bench/results/performance_notes.md has the figures, bench/lock_counts.py makes them.
 """
 
 import os

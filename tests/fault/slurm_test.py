@@ -247,7 +247,7 @@ class Conversion:
         self.check(0, said)
 
     def tasks_in_python(self, python, package):
-        """The call of docs/python.md, in an array, and again when it is published."""
+        """The call of docs/guide/python.md, in an array, and again when it is published."""
         target = pathlib.Path(self.begin("array of Python tasks")[3])
         strategies = [self.job.options[self.job.options.index(name) + 1]
                       for name in ("--src-strategy", "--dst-strategy")]

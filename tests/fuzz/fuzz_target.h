@@ -37,7 +37,7 @@ std::string FuzzPlan(std::string_view bytes);
 std::string FuzzGroupInfo(std::string_view bytes);
 
 // The specification of a strategy, against a tree of JSON; its layouts against what
-// docs/strategies.md says of them; the strategy that it makes, written and read.
+// docs/guide/strategies.md says of them; the strategy that it makes, written and read.
 std::string FuzzStrategySpec(std::string_view bytes);
 
 // A rename map, against a tree of JSON; its names against the rules for them.

@@ -1,4 +1,5 @@
-// Specifications of strategies against a tree of the same JSON and what docs/strategies.md says.
+// Specifications of strategies against a tree of the same JSON and what docs/guide/strategies.md
+// says.
 
 #include <fmt/format.h>
 

@@ -121,9 +121,9 @@ TEST_P(VerifyGoldenTest, AChangedByteIsFound) {
 std::set<std::string> Converted(const AgainstOptions& options) {
   std::set<std::string> names;
   bool is_first = true;
-  for (const std::string& path : {options.source.strategy, options.target.strategy}) {
-    if (path.empty()) continue;
-    const auto strategy = ReadStrategy(path);
+  for (const StrategyRef& named : {options.source.strategy, options.target.strategy}) {
+    if (named.empty()) continue;
+    const auto strategy = ReadStrategy(named.path());
     EXPECT_TRUE(strategy.ok()) << strategy.status().message();
     std::set<std::string> of_side;
     for (const StrategyStage& stage : strategy->stages()) {
@@ -146,9 +146,9 @@ TEST_P(VerifyGoldenTest, BothSidesHoldTheSameParameters) {
   const auto report = Diff(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   const std::set<std::string> converted = Converted(against);
-  for (const ParameterDiff& diff : report->parameters) {
+  for (const DiffReport::Parameter& diff : report->parameters) {
     if (converted.contains(diff.name)) {
-      EXPECT_EQ(diff.relation, ParameterRelation::kEqual) << diff.name;
+      EXPECT_EQ(diff.relation, DiffReport::Relation::kEqual) << diff.name;
     }
   }
 }

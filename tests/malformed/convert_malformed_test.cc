@@ -228,13 +228,16 @@ INSTANTIATE_TEST_SUITE_P(
         Target("json_that_ends_early", R"({"current_stage": 0, "parallel_layout_item": {"w":)",
                kCorrupt, {"dst.ckpt: "}),
         MalformedCase{"no_file",
-                      [](GoodFolder& folder) { folder.options().source.strategy += "x"; },
+                      [](GoodFolder& folder) {
+                        folder.options().source.strategy =
+                            folder.options().source.strategy.path() + "x";
+                      },
                       kNotFound,
                       {"src.ckptx: "}},
         MalformedCase{"an_empty_strategy_folder",
                       [](GoodFolder& folder) {
                         folder.options().source.strategy = folder.path() / "strategies";
-                        fs::create_directory(folder.options().source.strategy);
+                        fs::create_directory(folder.options().source.strategy.path());
                       },
                       kNotFound,
                       {"/strategies: ", "*.ckpt or *.json"}},
@@ -340,8 +343,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         MalformedCase{"no_strategy",
                       [](GoodFolder& folder) {
-                        folder.options().source.strategy.clear();
-                        folder.options().target.strategy.clear();
+                        folder.options().source.strategy = {};
+                        folder.options().target.strategy = {};
                       },
                       kInvalidArgument,
                       {"`source.strategy`", "`target.strategy`"}},

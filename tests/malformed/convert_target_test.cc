@@ -119,7 +119,7 @@ TEST(ConvertTargetTest, OutputsDoNotReplaceWhatElseIsRead) {
     GoodFolder folder;
     ASSERT_TRUE(Convert(folder.options()).ok());
     const std::string output = folder.options().target.folder + "/rank_0/checkpoint_0.ckpt";
-    const std::string strategy = folder.options().target.strategy;
+    const std::string strategy = folder.options().target.strategy.path();
     fs::remove(output);
     if (by_link) {
       fs::create_hard_link(strategy, output);

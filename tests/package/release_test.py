@@ -32,7 +32,6 @@ MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 HERE = platform.freedesktop_os_release()["VERSION_CODENAME"]
 PROGRAMS = ("reshard", "reshard-gen")
 SITE = {"PYTHONPATH": "/site"}
-VERIFY = "reshard verify ckpt_4 --against ckpt_8 --src-strategy ckpt_8/strategy --dst-strategy stages/strategy"
 # What pip asks for of the libraries that Pythons of pyenv are linked with, beside those of apt.
 PYTHON_LIBRARIES = ("libexpat1", "libffi8", "libssl3", "zlib1g")
 
@@ -61,8 +60,10 @@ assert begun.wait(60)
 
 
 def readme_commands():
-    tour = README.read_text(encoding="utf-8").partition("## Tour")[2]
-    return [*re.findall(r"^\$ (reshard.*)$", tour, re.MULTILINE), VERIFY]
+    """README's commands, of which the last one verifies what the others wrote."""
+    commands = re.findall(r"^\$ (reshard.*)$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    assert commands[-1].startswith("reshard verify "), commands
+    return commands
 
 
 def check_commands(root, programs, **variables):

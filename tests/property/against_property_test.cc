@@ -109,9 +109,9 @@ RC_GTEST_PROP(ReplicaProperty, ChangedShardsAreFoundWhereTheyHaveReplicas, ()) {
   conversion.WriteSource(rank, PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
   const ReplicaReport report = conversion.Verify().replicas;
   std::set<std::string> found;
-  for (const ReplicaDifference& difference : report.differences) {
+  for (const ReplicaReport::Difference& difference : report.differences) {
     found.insert(difference.parameter);
-    for (const ReplicaPair& pair : difference.pairs) {
+    for (const ReplicaReport::Pair& pair : difference.pairs) {
       RC_ASSERT(pair.rank == rank || pair.reference == rank);
     }
   }

@@ -1,6 +1,6 @@
 // Random models with the specifications of their strategies.
 //
-// Every choice is RapidCheck's; what ranks hold is worked out from docs/strategies.md.
+// Every choice is RapidCheck's; what ranks hold is worked out from docs/guide/strategies.md.
 #ifndef RESHARD_TESTS_PROPERTY_ANY_SPEC_H_
 #define RESHARD_TESTS_PROPERTY_ANY_SPEC_H_
 

@@ -81,7 +81,7 @@ class BothSides {
   static std::map<std::string, std::string> DigestsOf(const SourceSpec& side) {
     const DigestReport report = Digest(side);
     std::map<std::string, std::string> digests;
-    for (const ParameterDigest& parameter : report.parameters) {
+    for (const DigestReport::Parameter& parameter : report.parameters) {
       digests.emplace(parameter.name, parameter.digest);  // of the lowest rank
     }
     return digests;
@@ -114,10 +114,10 @@ RC_GTEST_PROP(DigestProperty, DigestsDoNotDependOnTheLayout, ()) {
 // The names that differ; anything but a difference in bytes is one.
 std::set<std::string> Different(const DiffReport& report) {
   std::set<std::string> names;
-  for (const ParameterDiff& diff : report.parameters) {
-    if (diff.relation != ParameterRelation::kEqual) names.insert(diff.name);
-    RC_ASSERT(diff.relation == ParameterRelation::kEqual ||
-              diff.relation == ParameterRelation::kDifferent);
+  for (const DiffReport::Parameter& diff : report.parameters) {
+    if (diff.relation != DiffReport::Relation::kEqual) names.insert(diff.name);
+    RC_ASSERT(diff.relation == DiffReport::Relation::kEqual ||
+              diff.relation == DiffReport::Relation::kDifferent);
   }
   return names;
 }
@@ -189,7 +189,7 @@ RC_GTEST_PROP(DiffProperty, OneChangedByteOfOneRankIsFound, ()) {
     RC_ASSERT(Different(report) == std::set<std::string>({name}));
     RC_ASSERT(replicas.differing == 0U);
     RC_ASSERT(report.b->own_values.empty() == (holders_in_all == 1));
-    for (const ParameterDiff& diff : report.parameters) {
+    for (const DiffReport::Parameter& diff : report.parameters) {
       RC_ASSERT(diff.b_ranks == (diff.name == name && holders_in_all > 1
                                      ? std::vector<int64_t>({rank})
                                      : std::vector<int64_t>()));
@@ -223,11 +223,11 @@ RC_GTEST_PROP(DiffProperty, OneChangedByteOfOneRankIsFound, ()) {
   if (stage != lowest || !is_lowest) expected.clear();
   if (stage != lowest || holders > 1) expected.insert(static_cast<int64_t>(stage));
   std::set<int64_t> found;
-  for (const ReplicaDifference& difference : replicas.differences) {
+  for (const ReplicaReport::Difference& difference : replicas.differences) {
     RC_ASSERT(difference.parameter == name);
     found.insert(difference.stage);
     RC_ASSERT(!difference.pairs.empty());
-    for (const ReplicaPair& pair : difference.pairs) {
+    for (const ReplicaReport::Pair& pair : difference.pairs) {
       RC_ASSERT(pair.rank == rank || pair.reference == rank);
       RC_ASSERT(!pair.other_type);
       RC_ASSERT(static_cast<size_t>(difference.stage) != stage || pair.offset == offset);
@@ -264,11 +264,12 @@ RC_GTEST_PROP(DiffProperty, WhatNothingCutsIsComparedAsSets, ()) {
     std::sort(ranks.begin(), ranks.end());
     return ranks;
   };
-  for (const ParameterDiff& diff : report.parameters) {
+  for (const DiffReport::Parameter& diff : report.parameters) {
     if (std::count(model.uncut.begin(), model.uncut.end(), diff.name) == 0) continue;
     const std::vector<int64_t> a_ranks = ranks_of_others("a", "b");
     const std::vector<int64_t> b_ranks = ranks_of_others("b", "a");
-    RC_ASSERT((diff.relation == ParameterRelation::kEqual) == (a_ranks.empty() && b_ranks.empty()));
+    RC_ASSERT((diff.relation == DiffReport::Relation::kEqual) ==
+              (a_ranks.empty() && b_ranks.empty()));
     const auto some_of = [](const std::vector<int64_t>& ranks, const ModelSide& side) {
       return ranks.size() == static_cast<size_t>(side.ranks()) ? std::vector<int64_t>() : ranks;
     };
@@ -278,7 +279,7 @@ RC_GTEST_PROP(DiffProperty, WhatNothingCutsIsComparedAsSets, ()) {
   RC_ASSERT(report.a->own_values.size() == (held["a"].size() > 1 ? model.uncut.size() : 0));
   RC_ASSERT(report.b->own_values.size() == (held["b"].size() > 1 ? model.uncut.size() : 0));
   std::map<std::string, std::vector<std::vector<int64_t>>> by_name;
-  for (const ParameterDigest& digest : BothSides::Digest(sides.b(), false).parameters) {
+  for (const DigestReport::Parameter& digest : BothSides::Digest(sides.b(), false).parameters) {
     by_name[digest.name].push_back(digest.ranks);
   }
   std::vector<std::vector<int64_t>> expected;
@@ -369,11 +370,11 @@ RC_GTEST_PROP(DiffProperty, ValuesAreComparedAsNaively, ()) {
   }
   sides.WriteB(changed);
   const DiffReport report = sides.Compare(true);
-  for (const ParameterDiff& diff : report.parameters) {
+  for (const DiffReport::Parameter& diff : report.parameters) {
     if (std::count(model.uncut.begin(), model.uncut.end(), diff.name) != 0) continue;
     const TestTensor& a = model.Find(diff.name);
     const TestTensor& b = changed.Find(diff.name);
-    RC_ASSERT((diff.relation == ParameterRelation::kEqual) == (a.content == b.content));
+    RC_ASSERT((diff.relation == DiffReport::Relation::kEqual) == (a.content == b.content));
     RC_ASSERT(diff.values.has_value() == (a.content != b.content));
     if (!diff.values) continue;
     const ValueDifference expected = NaiveDifference(a.dtype, a.content, b.content);

@@ -202,7 +202,7 @@ void CheckShards(const ShardedCheckpoint& checkpoint, const TestTensor& tensor,
   const auto shards = checkpoint.Shards(tensor.name);
   if (!shards.ok()) RC_FAIL(shards.status().message());
   std::map<int64_t, Box> boxes;
-  for (const Shard& shard : *shards) {
+  for (const ShardedCheckpoint::Shard& shard : *shards) {
     for (const int64_t rank : shard.ranks) RC_ASSERT(boxes.emplace(rank, shard.box).second);
   }
   if (tensor.content.empty()) return;  // no box has elements
@@ -233,7 +233,7 @@ RC_GTEST_PROP(ShardedCheckpointProperty, BoxesAreReadFromWhicheverFilesHoldThem,
   std::vector<TestTensor> tensors = model.cut;
   for (const std::string& name : model.uncut) tensors.push_back(UncutTensor(name, 0));
   for (const TestTensor& tensor : tensors) {
-    const LogicalTensor* found = checkpoint->Find(tensor.name);
+    const ShardedCheckpoint::Tensor* found = checkpoint->Find(tensor.name);
     RC_ASSERT(found != nullptr);
     RC_ASSERT(found->dtype == tensor.dtype);
     RC_ASSERT(found->shape == tensor.shape);

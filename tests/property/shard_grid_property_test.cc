@@ -1,4 +1,5 @@
-// Shard grids against the definition of a layout, worked out element by element (docs/layouts.md).
+// Shard grids against the definition of a layout, worked out element by element
+// (docs/reference/layouts.md).
 #include "src/mindspore/layout_grid.h"
 #include "src/source/shard_grid.h"
 

@@ -1,7 +1,7 @@
 // Random specifications, made to strategies, converted to, and inferred again from what was
 // written.
 //
-// Which rank holds what is worked out from docs/strategies.md, and which layouts there are to
+// Which rank holds what is worked out from docs/guide/strategies.md, and which layouts there are to
 // choose from by trying all.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -73,7 +73,7 @@ class InferredFolder : public ConversionFolder {
     back.source.path = options().target.folder;
     back.target.folder = folder().path() / "back";
     back.source.strategy = inferred_;
-    back.target.strategy.clear();
+    back.target.strategy = {};
     Run(back);
     return ByName(ReadTensors(std::filesystem::path(back.target.folder) / RankPath(0)));
   }

@@ -1,5 +1,5 @@
-"""The examples of docs/python.md, docs/python_mindspore.md, README.md, their translations, and those of
-the specification."""
+"""The examples of README.md, docs/guide/python.md and docs/guide/python_mindspore.md, of their
+translations, and of the specification."""
 
 import doctest
 import os
@@ -24,7 +24,7 @@ def generate(commands):
 def test_examples_do_what_the_page_says(samples, full, monkeypatch):
     assert full.is_relative_to(samples)
     monkeypatch.chdir(samples)
-    result = doctest.testfile(str(ROOT / "docs" / "python.md"), module_relative=False)
+    result = doctest.testfile(str(ROOT / "docs" / "guide" / "python.md"), module_relative=False)
     assert result.attempted > 20 and result.failed == 0
 
 
@@ -41,8 +41,8 @@ def test_the_examples_of_the_specification_work_verbatim(tmp_path, monkeypatch):
     (
         "README.md",
         "README.zh-CN.md",
-        "docs/python_mindspore.md",
-        "docs/python_mindspore.zh-CN.md",
+        "docs/guide/python_mindspore.md",
+        "docs/guide/python_mindspore.zh-CN.md",
     ),
 )
 def test_a_page_with_its_own_sample_does_what_it_says(page, tmp_path, monkeypatch):

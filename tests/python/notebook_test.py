@@ -1,4 +1,4 @@
-"""The notebook docs/tour.ipynb, run from its first cell to its last in a kernel of its own."""
+"""The notebook docs/guide/tour.ipynb, run from its first cell to its last in a kernel of its own."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
-NOTEBOOK = pathlib.Path(__file__).parents[2] / "docs" / "tour.ipynb"
+NOTEBOOK = pathlib.Path(__file__).parents[2] / "docs" / "guide" / "tour.ipynb"
 
 
 def of_kind(cell, kind):

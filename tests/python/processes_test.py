@@ -1,4 +1,4 @@
-"""Programs of many processes: those that docs/python.md shows, as it shows them."""
+"""Programs of many processes: those that docs/guide/python.md shows, as it shows them."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import sys
 import pytest
 import reshard
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "guide" / "python.md"
 
 
 def shown(mark):

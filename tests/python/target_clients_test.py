@@ -68,7 +68,7 @@ def uploaded(store, prefix):
 
 
 def test_the_recipes_put_a_target_into_a_bucket(store, converted):
-    blocks = BLOCK.findall((ROOT / "docs" / "recipes.md").read_text(encoding="utf-8"))
+    blocks = BLOCK.findall((ROOT / "docs" / "guide" / "recipes.md").read_text(encoding="utf-8"))
     assert len(blocks) == 2
     for block in blocks:
         exec(compile(block, "recipes.md", "exec"), {})  # pylint: disable=exec-used

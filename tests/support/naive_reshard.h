@@ -1,7 +1,7 @@
 // What a layout means, element by element: the oracle of the conversions.
 //
-// Straight from the definition (docs/layouts.md), slow, and without a line of the library's: only
-// its plain structs.
+// Straight from the definition (docs/reference/layouts.md), slow, and without a line of the
+// library's: only its plain structs.
 #ifndef RESHARD_TESTS_SUPPORT_NAIVE_RESHARD_H_
 #define RESHARD_TESTS_SUPPORT_NAIVE_RESHARD_H_
 
@@ -25,8 +25,9 @@ struct NaiveParts {
 // sharding cannot be placed.
 NaiveParts PartsByDefinition(const ParameterLayout& layout, size_t dims, int64_t rank);
 
-// Returns the same of an entry of a specification (docs/strategies.md): replicas are the slowest,
-// the last dimension is the fastest; the optimizer's shard is the replica modulo their number.
+// Returns the same of an entry of a specification (docs/guide/strategies.md): replicas are the
+// slowest, the last dimension is the fastest; the optimizer's shard is the replica modulo their
+// number.
 NaiveParts PartsBySpecification(const std::vector<int64_t>& cuts, int64_t optimizer_shards,
                                 int64_t rank);
 

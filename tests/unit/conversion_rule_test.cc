@@ -1,4 +1,4 @@
-// Which parameters a target rank gets: each sentence of docs/layouts.md.
+// Which parameters a target rank gets: each sentence of docs/reference/layouts.md.
 #include "src/mindspore/conversion_rule.h"
 
 #include <gmock/gmock.h>

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reshard/encryption.h"
-#include "reshard/layout_report.h"
+#include "src/frontend/layout_report.h"
 #include "src/full/full_folder.h"
 #include "src/io/source_files.h"
 #include "src/io/storage.h"

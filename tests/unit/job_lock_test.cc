@@ -222,7 +222,7 @@ TEST_F(JobLockTest, WhoWaitsSaysForWhom) {
   Patience patience;
   patience.first_report = std::chrono::milliseconds(400);
   patience.waiting.most = std::chrono::milliseconds(1000);
-  patience.waiting.report = [&](const Waiting& waiting) {
+  patience.waiting.report = [&](const LockWaiting::Holder& waiting) {
     words.push_back(waiting.holder + " holds " + waiting.lock);
   };
   const Status refused = shard.WaitToCommit(patience);

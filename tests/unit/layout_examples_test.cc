@@ -1,4 +1,4 @@
-// The worked examples of docs/layouts.md, number by number.
+// The worked examples of docs/reference/layouts.md, number by number.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -188,7 +188,7 @@ TEST_F(StrategySpecTest, AFullCheckpointIsCutFor56Cards) {
   options_.output = (folder_.folder().path() / "s56.ckpt").string();
   ASSERT_TRUE(MakeStrategy(options_).ok());
   ConvertOptions convert = folder_.options();
-  convert.source.strategy.clear();
+  convert.source.strategy = {};
   convert.target.strategy = options_.output;
   const auto converted = Convert(convert);
   ASSERT_TRUE(converted.ok()) << converted.status().message();

@@ -1,5 +1,5 @@
 // The share of a conversion in the environment of each launcher.
-#include "reshard/worker_share.h"
+#include "src/frontend/worker_share.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -25,7 +25,7 @@ namespace reshard {
 namespace {
 
 // "sources mapped, targets written directly", with counts where there are both.
-std::string IoInWords(const IoUsed& io) {
+std::string IoInWords(const ConvertReport::IoUsed& io) {
   const auto words = [](std::string_view noun, uint64_t a, std::string_view how_a, uint64_t b,
                         std::string_view how_b) {
     if (a == 0 || b == 0) return fmt::format("{} {}", noun, a > 0 ? how_a : how_b);
@@ -47,7 +47,7 @@ Result<ReportContent> ContentBefore(const ConvertOptions& options, const std::st
   return MakeReportContent(layout);
 }
 
-std::string ShardText(const WorkerReport& report) {
+std::string ShardText(const ConvertReport::Worker& report) {
   const std::string shard = fmt::format("shard {}/{}", report.shard.index, report.shard.count);
   if (report.already_published) return shard + ": nothing to do: the set is already published";
   if (report.published) return shard + ": all shards have finished; the set is published";
@@ -112,7 +112,7 @@ int ConvertCommand::ConvertOne() {
   ConvertOptions& options = *given;
   options.waiting.report = ReportWaiting;
   const MindFormersSpelling& mindformers = arguments_.mindformers();
-  const Status world_size = mindformers.CheckWorldSize(options.target.strategy);
+  const Status world_size = mindformers.CheckWorldSize(options.target.strategy.path());
   if (!world_size.ok()) return Fail(world_size);
   std::optional<ReportContent> content;
   const Status stays = file_use().AddOutput(page_);

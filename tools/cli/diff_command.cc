@@ -24,14 +24,14 @@ namespace {
 
 // With a column of ranks, where there is any to tell.
 std::string DigestTable(const DigestReport& report) {
-  const bool by_rank =
-      std::any_of(report.parameters.begin(), report.parameters.end(),
-                  [](const ParameterDigest& parameter) { return !parameter.ranks.empty(); });
+  const bool by_rank = std::any_of(
+      report.parameters.begin(), report.parameters.end(),
+      [](const DigestReport::Parameter& parameter) { return !parameter.ranks.empty(); });
   std::vector<Table::Column> columns = {
       {"NAME"}, {"DTYPE"}, {"SHAPE"}, {"BYTES", Align::kRight}, {"DIGEST"}};
   if (by_rank) columns.push_back({"RANKS"});
   Table table(std::move(columns));
-  for (const ParameterDigest& parameter : report.parameters) {
+  for (const DigestReport::Parameter& parameter : report.parameters) {
     std::vector<std::string> row = {PrintableName(parameter.name),
                                     std::string(TypeName(parameter.kind, parameter.dtype)),
                                     ShapeText(parameter.kind, parameter.dtype, parameter.shape),
@@ -49,7 +49,7 @@ std::string DigestTotals(const DigestReport& report) {
     uint64_t bytes = 0;
   };
   std::map<std::string_view, Total> by_dtype;
-  for (const ParameterDigest& parameter : report.parameters) {
+  for (const DigestReport::Parameter& parameter : report.parameters) {
     Total& total = by_dtype[TypeName(parameter.kind, parameter.dtype)];
     ++total.values;
     total.bytes += parameter.bytes;
@@ -67,7 +67,7 @@ std::string DigestTotals(const DigestReport& report) {
 uint64_t NameCount(const DigestReport& report) {
   uint64_t count = 0;
   const std::string* last = nullptr;
-  for (const ParameterDigest& parameter : report.parameters) {
+  for (const DigestReport::Parameter& parameter : report.parameters) {
     if (last == nullptr || *last != parameter.name) ++count;
     last = &parameter.name;
   }
@@ -75,8 +75,8 @@ uint64_t NameCount(const DigestReport& report) {
 }
 
 // What the column RELATION says.
-std::string RelationText(const ParameterDiff& diff) {
-  if (diff.relation != ParameterRelation::kOtherType) {
+std::string RelationText(const DiffReport::Parameter& diff) {
+  if (diff.relation != DiffReport::Relation::kOtherType) {
     return std::string(RelationName(diff.relation));
   }
   if (diff.a->kind == diff.b->kind && diff.a->dtype == diff.b->dtype) return "other shape";
@@ -84,9 +84,9 @@ std::string RelationText(const ParameterDiff& diff) {
 }
 
 // How the summary calls so many parameters.
-std::string_view RelationOfMany(ParameterRelation relation) {
-  return relation == ParameterRelation::kOtherType ? "of another dtype or shape"
-                                                   : RelationName(relation);
+std::string_view RelationOfMany(DiffReport::Relation relation) {
+  return relation == DiffReport::Relation::kOtherType ? "of another dtype or shape"
+                                                      : RelationName(relation);
 }
 
 std::string TypeText(const std::optional<TensorInfo>& type) {
@@ -225,11 +225,12 @@ int DiffCommand::Run() {
 
 void DiffCommand::PrintSummary(const DiffReport& report, double seconds) const {
   std::string counts;
-  for (const ParameterRelation relation :
-       {ParameterRelation::kEqual, ParameterRelation::kDifferent, ParameterRelation::kOtherType,
-        ParameterRelation::kOnlyInA, ParameterRelation::kOnlyInB}) {
+  for (const DiffReport::Relation relation :
+       {DiffReport::Relation::kEqual, DiffReport::Relation::kDifferent,
+        DiffReport::Relation::kOtherType, DiffReport::Relation::kOnlyInA,
+        DiffReport::Relation::kOnlyInB}) {
     const uint64_t count = report.Count(relation);
-    if (count == 0 && relation != ParameterRelation::kEqual) continue;
+    if (count == 0 && relation != DiffReport::Relation::kEqual) continue;
     if (!counts.empty()) counts += ", ";
     counts += fmt::format("{} {}", count, RelationOfMany(relation));
   }
@@ -245,8 +246,8 @@ void DiffCommand::PrintText(const DiffReport& report) const {
   std::vector<Table::Column> columns = {{"RELATION"}, {"A"}, {"B"}};
   if (options_.values) columns.push_back({"VALUES"});
   ParameterTable table(std::move(columns));
-  for (const ParameterDiff& diff : report.parameters) {
-    if (diff.relation == ParameterRelation::kEqual && !verbose()) continue;
+  for (const DiffReport::Parameter& diff : report.parameters) {
+    if (diff.relation == DiffReport::Relation::kEqual && !verbose()) continue;
     std::vector<std::string> cells = {RelationText(diff), TypeText(diff.a), TypeText(diff.b)};
     if (options_.values) {
       cells.push_back(diff.values ? ValuesText(*diff.values, diff.a->shape) : "-");
@@ -254,7 +255,7 @@ void DiffCommand::PrintText(const DiffReport& report) const {
     table.Add(diff.name, std::move(cells));
   }
   if (!table.empty()) PrintData(table.ToText(long_ || !StdoutIsTerminal()));
-  for (const ParameterDiff& diff : report.parameters) {
+  for (const DiffReport::Parameter& diff : report.parameters) {
     PrintData(OwnRanksText(diff.name, diff.a_ranks, "A", "B"));
     PrintData(OwnRanksText(diff.name, diff.b_ranks, "B", "A"));
   }

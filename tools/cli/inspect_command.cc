@@ -60,7 +60,7 @@ void AddStretches(const StoredArray& parameter, Table& table) {
 
 std::string ToText(double number) { return fmt::format("{:.6g}", number); }
 
-std::string ToText(const std::optional<Number>& number) {
+std::string ToText(const std::optional<StatisticsReport::Number>& number) {
   if (!number) return "-";
   if (const auto* real = std::get_if<double>(&*number)) return ToText(*real);
   return std::visit([](auto exact) { return fmt::format("{}", exact); }, *number);
@@ -93,7 +93,7 @@ Status NoSuchParameter(const ShardedCheckpoint& checkpoint, const std::string& t
   std::vector<std::string> all;
   std::vector<std::string> containing;
   uint64_t count = 0;
-  for (const LogicalTensor& tensor : checkpoint.tensors()) {
+  for (const ShardedCheckpoint::Tensor& tensor : checkpoint.tensors()) {
     all.push_back(tensor.name);
     if (tensor.name.find(typed) == std::string::npos) continue;
     if (++count <= kMostNames) containing.push_back(tensor.name);
@@ -161,7 +161,7 @@ std::string ModulesAsText(const std::vector<const StoredArray*>& parameters) {
 }
 
 // A table, a row for each; six digits of what is no integer.
-std::string ValuesAsText(const std::vector<ParameterStatistics>& parameters) {
+std::string ValuesAsText(const std::vector<StatisticsReport::Parameter>& parameters) {
   Table table({{"NAME"},
                {"DTYPE"},
                {"SHAPE"},
@@ -170,7 +170,7 @@ std::string ValuesAsText(const std::vector<ParameterStatistics>& parameters) {
                {"MEAN", Align::kRight},
                {"NAN", Align::kRight},
                {"INF", Align::kRight}});
-  for (const ParameterStatistics& parameter : parameters) {
+  for (const StatisticsReport::Parameter& parameter : parameters) {
     std::vector<std::string> row = {PrintableName(parameter.name),
                                     std::string(TypeName(parameter.kind, parameter.dtype)),
                                     ShapeText(parameter.kind, parameter.dtype, parameter.shape)};
@@ -399,7 +399,7 @@ void InspectCommand::InspectFolder(const std::string& path) {
   BeginFolder(path, ranks->files.size(), ranks->step);
   for (size_t place = 0; place < ranks->files.size(); ++place) {
     if (cancelled_) break;
-    const RankFileSummary& file = ranks->files[place];
+    const RankFiles::File& file = ranks->files[place];
     const Result<Checkpoint> checkpoint = Checkpoint::Open(*ranks, place, key_);
     if (checkpoint.ok()) {
       ShowCheckpoint(*checkpoint, file.rank);
@@ -445,10 +445,10 @@ void InspectCommand::InspectTensors(const std::string& path) {
   ParameterTable table({{"DTYPE"}, {"FULL SHAPE"}, {"SIZE", Align::kRight}, {"CUT"}});
   table.FoldCopies({0, 2});
   FullTensors found{.path = path};
-  for (const LogicalTensor& tensor : checkpoint->tensors()) {
+  for (const ShardedCheckpoint::Tensor& tensor : checkpoint->tensors()) {
     if (!filter_.Takes(tensor.name)) continue;
     filter_matched_ = true;
-    const Result<std::vector<Shard>> shards = checkpoint->Shards(tensor.name);
+    const Result<std::vector<ShardedCheckpoint::Shard>> shards = checkpoint->Shards(tensor.name);
     if (!shards.ok()) return Report(path, shards.status());
     if (json()) {
       found.cut.push_back({tensor, InElements(tensor, *shards)});
@@ -469,9 +469,9 @@ void InspectCommand::InspectShards(const std::string& path) {
       ShardedCheckpoint::Open(path, strategy_, suffix_, key_);
   if (!checkpoint.ok()) return Report(path, checkpoint.status());
   Warn(checkpoint->warnings());
-  const LogicalTensor* const tensor = checkpoint->Find(parameter_);
+  const ShardedCheckpoint::Tensor* const tensor = checkpoint->Find(parameter_);
   if (tensor == nullptr) return Report(path, NoSuchParameter(*checkpoint, parameter_));
-  const Result<std::vector<Shard>> shards = checkpoint->Shards(parameter_);
+  const Result<std::vector<ShardedCheckpoint::Shard>> shards = checkpoint->Shards(parameter_);
   if (!shards.ok()) return Report(path, shards.status());
   if (!json()) return PrintData(ShardsAsText(*tensor, *shards));
   found_.sharded->push_back({.path = path, .cut = {{*tensor, InElements(*tensor, *shards)}}});
@@ -499,7 +499,7 @@ void InspectCommand::InspectValues(const std::string& path) {
 
 void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<int64_t> rank) {
   const std::vector<const StoredArray*> parameters = SelectParameters(checkpoint, filter_);
-  std::vector<ParameterStatistics> statistics;
+  std::vector<StatisticsReport::Parameter> statistics;
   if (values_) {
     Result<StatisticsReport> report = Measure(checkpoint.path());
     if (!report.ok()) return Report(checkpoint.path(), report.status());

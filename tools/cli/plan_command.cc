@@ -74,8 +74,9 @@ std::string Each(const std::string& text, size_t files) {
 }
 
 std::string SourceTable(const PlanReport& report, bool all) {
-  const auto groups = GroupAlike(
-      report.sources, all, [](const SourceFileSummary& file) { return FormatBytes(file.size); });
+  const auto groups = GroupAlike(report.sources, all, [](const PlanReport::SourceFile& file) {
+    return FormatBytes(file.size);
+  });
   const bool folded = groups.size() < report.sources.size();
   Table table({{folded ? "RANKS" : "RANK", Align::kRight},
                {folded ? "FIRST SOURCE FILE" : "SOURCE FILE"},
@@ -122,7 +123,7 @@ uint64_t MeanRun(const PlanReport& report) {
 
 std::vector<int64_t> SourceRanksOf(const PlanReport& report) {
   std::vector<int64_t> ranks;
-  for (const SourceFileSummary& file : report.sources) ranks.push_back(file.rank);
+  for (const PlanReport::SourceFile& file : report.sources) ranks.push_back(file.rank);
   return ranks;
 }
 

@@ -40,8 +40,8 @@ class RanksCommand : public Command {
   std::vector<int64_t> ranks_;
   bool all_ = false;
   TableOptions table_;
-  std::string source_strategy_;
-  std::string target_strategy_;
+  StrategyRef source_strategy_;
+  StrategyRef target_strategy_;
 };
 
 }  // namespace reshard

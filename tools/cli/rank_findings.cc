@@ -32,9 +32,9 @@ std::string ReplicasText(const ReplicaReport& a, const ReplicaReport& b) {
 
 std::string ReplicaLines(const ReplicaReport& replicas, std::string_view side) {
   std::string text;
-  for (const ReplicaDifference& difference : replicas.differences) {
+  for (const ReplicaReport::Difference& difference : replicas.differences) {
     const std::string name = PrintableName(difference.parameter);
-    for (const ReplicaPair& pair : difference.pairs) {
+    for (const ReplicaReport::Pair& pair : difference.pairs) {
       text += pair.other_type
                   ? fmt::format("{}: rank {}{} has another dtype or shape than rank {}\n", name,
                                 pair.rank, side, pair.reference)

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "reshard/layout_report.h"
+#include "src/frontend/layout_report.h"
 #include "tools/cli/command.h"
 #include "tools/cli/table_options.h"
 

@@ -23,11 +23,12 @@ constexpr size_t kWidestList = 48;  // of ranks, where they are the only column
 // The parts of a tensor as rows and columns. `shards` are one for each part, row-major.
 class ShardGridText {
  public:
-  ShardGridText(const LogicalTensor& tensor, const std::vector<Shard>& shards)
+  ShardGridText(const ShardedCheckpoint::Tensor& tensor,
+                const std::vector<ShardedCheckpoint::Shard>& shards)
       : shards_(shards), cuts_(tensor.shape.size()) {
     for (size_t d = 0; d < cuts_.size(); ++d) {
       std::set<int64_t> begins;
-      for (const Shard& shard : shards) begins.insert(shard.box.begin[d]);
+      for (const ShardedCheckpoint::Shard& shard : shards) begins.insert(shard.box.begin[d]);
       cuts_[d] = static_cast<int64_t>(begins.size());
       if (cuts_[d] > 1) cut_dims_.push_back(d);
     }
@@ -55,7 +56,9 @@ class ShardGridText {
 
  private:
   // Dimensions behind that of the columns are not cut, so a row's parts lie next to one another.
-  const Shard& At(size_t row, size_t column) const { return shards_[row * columns_ + column]; }
+  const ShardedCheckpoint::Shard& At(size_t row, size_t column) const {
+    return shards_[row * columns_ + column];
+  }
 
   static size_t Width(std::string_view text) {
     size_t width = 0;
@@ -129,7 +132,7 @@ class ShardGridText {
     return table.ToText();
   }
 
-  const std::vector<Shard>& shards_;
+  const std::vector<ShardedCheckpoint::Shard>& shards_;
   std::vector<int64_t> cuts_;     // parts along each dimension
   std::vector<size_t> cut_dims_;  // of the rows
   size_t column_dim_ = 0;
@@ -139,9 +142,10 @@ class ShardGridText {
 
 }  // namespace
 
-std::vector<Shard> InElements(const LogicalTensor& tensor, std::vector<Shard> shards) {
+std::vector<ShardedCheckpoint::Shard> InElements(const ShardedCheckpoint::Tensor& tensor,
+                                                 std::vector<ShardedCheckpoint::Shard> shards) {
   const auto elements = static_cast<int64_t>(ElementsOfItem(tensor.dtype));
-  for (Shard& shard : shards) {
+  for (ShardedCheckpoint::Shard& shard : shards) {
     if (shard.box.dims() == 0) continue;
     shard.box.begin.back() *= elements;
     shard.box.extent.back() *= elements;
@@ -149,9 +153,11 @@ std::vector<Shard> InElements(const LogicalTensor& tensor, std::vector<Shard> sh
   return shards;
 }
 
-std::string CutText(const LogicalTensor& tensor, const std::vector<Shard>& shards) {
+std::string CutText(const ShardedCheckpoint::Tensor& tensor,
+                    const std::vector<ShardedCheckpoint::Shard>& shards) {
   if (!tensor.in_strategy) return "in no layout";
-  const auto by_replicas = [](const Shard& a, const Shard& b) {
+  const auto by_replicas = [](const ShardedCheckpoint::Shard& a,
+                              const ShardedCheckpoint::Shard& b) {
     return a.ranks.size() < b.ranks.size();
   };
   const auto [fewest, most] = std::minmax_element(shards.begin(), shards.end(), by_replicas);
@@ -164,7 +170,8 @@ std::string CutText(const LogicalTensor& tensor, const std::vector<Shard>& shard
   return fmt::format("{} parts, each on {}", fmt::join(grid.cuts(), " x "), replicas);
 }
 
-std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& shards) {
+std::string ShardsAsText(const ShardedCheckpoint::Tensor& tensor,
+                         const std::vector<ShardedCheckpoint::Shard>& shards) {
   std::string line =
       fmt::format("{}: {} {}, stage {}", PrintableName(tensor.name), DTypeName(tensor.dtype),
                   ShapeText(tensor.kind, tensor.dtype, tensor.shape), tensor.stage);
@@ -172,7 +179,7 @@ std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& 
     return fmt::format("{}: in no layout; each rank has one of its own, that of rank {} is read\n",
                        line, FormatRanks(shards.front().ranks));
   }
-  const std::vector<Shard> parts = InElements(tensor, shards);
+  const std::vector<ShardedCheckpoint::Shard> parts = InElements(tensor, shards);
   return fmt::format("{}: {}\n", line, CutText(tensor, parts)) +
          ShardGridText(tensor, parts).ToText();
 }

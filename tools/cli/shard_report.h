@@ -13,13 +13,16 @@ namespace reshard {
 // A line about the tensor and a grid: the last dimension that is cut runs from left to right, the
 // others from top to bottom. At most 80 columns and 16 rows of cells, however many parts there are:
 // neighbours share a cell then. `shards` are those of the tensor, in row-major order.
-std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& shards);
+std::string ShardsAsText(const ShardedCheckpoint::Tensor& tensor,
+                         const std::vector<ShardedCheckpoint::Shard>& shards);
 
 // Returns "4 x 1 parts, each on 2 ranks", "not cut, on 8 ranks", "in no layout".
-std::string CutText(const LogicalTensor& tensor, const std::vector<Shard>& shards);
+std::string CutText(const ShardedCheckpoint::Tensor& tensor,
+                    const std::vector<ShardedCheckpoint::Shard>& shards);
 
 // Returns the parts of a tensor with boxes that count elements, also elements smaller than a byte.
-std::vector<Shard> InElements(const LogicalTensor& tensor, std::vector<Shard> shards);
+std::vector<ShardedCheckpoint::Shard> InElements(const ShardedCheckpoint::Tensor& tensor,
+                                                 std::vector<ShardedCheckpoint::Shard> shards);
 
 }  // namespace reshard
 

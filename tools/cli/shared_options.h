@@ -49,7 +49,7 @@ std::string AlreadyPublishedText(const std::string& target);
 std::string ChoiceText(uint64_t left_out, uint64_t renamed);
 
 // Tells the user for whom a command waits: LockWaiting::report.
-void ReportWaiting(const Waiting& so_far);
+void ReportWaiting(const LockWaiting::Holder& so_far);
 
 }  // namespace reshard
 

@@ -22,7 +22,7 @@
 namespace reshard {
 namespace {
 
-std::string FirstText(const FirstDifference& first) {
+std::string FirstText(const FileDifference::First& first) {
   if (first.in_header) {
     return fmt::format("  the first is in {}: expected {:#04x}, found {:#04x}\n",
                        first.parameter.empty() ? "the header of an empty tensor"
@@ -53,10 +53,10 @@ std::string FileText(const FileDifference& difference) {
                             PrintableNames(difference.parameters, difference.parameter_count));
 }
 
-std::string ReplicaText(const ReplicaDifference& difference) {
+std::string ReplicaText(const ReplicaReport::Difference& difference) {
   std::string text = fmt::format("replicas of {} in source stage {} differ:\n",
                                  PrintableName(difference.parameter), difference.stage);
-  for (const ReplicaPair& pair : difference.pairs) {
+  for (const ReplicaReport::Pair& pair : difference.pairs) {
     text += pair.other_type ? fmt::format("  rank {} has another dtype or shape than rank {}\n",
                                           pair.rank, pair.reference)
                             : fmt::format("  rank {} from rank {}, from byte {} of the shard on\n",
@@ -82,7 +82,7 @@ constexpr const char* kWithAgainst = "With --against, as given to convert";
 std::string DamageText(const Damage& damage) {
   std::string text = fmt::format("{}: {}", PrintableName(damage.path), DamageKindName(damage.kind));
   // That a file is missing is all that there is to say.
-  if (damage.kind != DamageKind::kMissing) text += ": " + PrintableText(damage.detail);
+  if (damage.kind != Damage::Kind::kMissing) text += ": " + PrintableText(damage.detail);
   text += '\n';
   if (damage.block) {
     text += fmt::format("  bad within bytes {} to {}", damage.block->range.offset,
@@ -103,7 +103,7 @@ std::string DamageText(const Damage& damage) {
 std::string AgainstAsText(const AgainstReport& report) {
   std::string text;
   for (const FileDifference& difference : report.differences) text += FileText(difference);
-  for (const ReplicaDifference& difference : report.replicas.differences) {
+  for (const ReplicaReport::Difference& difference : report.replicas.differences) {
     text += ReplicaText(difference);
   }
   const uint64_t more = report.replicas.differing - report.replicas.differences.size();

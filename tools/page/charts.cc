@@ -171,7 +171,7 @@ double EndOf(const Timeline& timeline) {
   return timeline.phases.empty() ? 0 : timeline.phases.back().end_seconds;
 }
 
-using SampleMember = uint64_t TimelineSample::*;
+using SampleMember = uint64_t Timeline::Sample::*;
 
 struct Curve {
   SampleMember value;
@@ -179,10 +179,10 @@ struct Curve {
   std::string_view css_class;
 };
 
-constexpr Curve kBytes[] = {{&TimelineSample::bytes_read, "read", "line l0"},
-                            {&TimelineSample::bytes_gathered, "gathered", "line l1"},
-                            {&TimelineSample::bytes_written, "written", "line l2"}};
-constexpr Curve kMemory[] = {{&TimelineSample::memory, "held", "line l0"}};
+constexpr Curve kBytes[] = {{&Timeline::Sample::bytes_read, "read", "line l0"},
+                            {&Timeline::Sample::bytes_gathered, "gathered", "line l1"},
+                            {&Timeline::Sample::bytes_written, "written", "line l2"}};
+constexpr Curve kMemory[] = {{&Timeline::Sample::memory, "held", "line l0"}};
 
 // A picture over time, with the phases as bands.
 class TimePlot {
@@ -208,7 +208,7 @@ class TimePlot {
 
   void Draw(const Curve& curve) {
     std::vector<std::pair<double, double>> points;
-    for (const TimelineSample& sample : timeline_.samples) {
+    for (const Timeline::Sample& sample : timeline_.samples) {
       points.emplace_back(X(sample.seconds), Y(sample.*curve.value));
     }
     svg_.Path(points, curve.css_class);
@@ -240,7 +240,7 @@ class TimePlot {
 
   void DrawPhases() {
     bool shaded = false;
-    for (const TimelinePhase& phase : timeline_.phases) {
+    for (const Timeline::Phase& phase : timeline_.phases) {
       const double x = X(phase.begin_seconds);
       const double width = X(phase.end_seconds) - x;
       svg_.Rect({x, kTop - 18, width, kBottom - kTop + 18},
@@ -275,7 +275,7 @@ std::string SampleTable(const Timeline& timeline) {
   const size_t rows = std::min(count, kMost);
   for (size_t i = 0; i < rows; ++i) {
     const size_t at = rows == 1 ? 0 : i * (count - 1) / (rows - 1);
-    const TimelineSample& sample = timeline.samples[at];
+    const Timeline::Sample& sample = timeline.samples[at];
     table.AddRow({TimeText(sample.seconds, EndOf(timeline)), BytesHtml(sample.bytes_read),
                   BytesHtml(sample.bytes_gathered), BytesHtml(sample.bytes_written),
                   BytesHtml(sample.memory)});
@@ -285,7 +285,7 @@ std::string SampleTable(const Timeline& timeline) {
 
 std::string PhaseTable(const Timeline& timeline) {
   HtmlTable table("phases", "Phases", {"", "from", "to", "time"});
-  for (const TimelinePhase& phase : timeline.phases) {
+  for (const Timeline::Phase& phase : timeline.phases) {
     const double end = EndOf(timeline);
     table.AddRow({EscapeHtml(phase.name), TimeText(phase.begin_seconds, end),
                   TimeText(phase.end_seconds, end),
@@ -370,7 +370,7 @@ std::string DeviceGridChart(const LayoutSide& side, const DeviceGrid& grid,
 std::string TimelineSection(const Timeline& timeline, const MemoryMarks& memory) {
   uint64_t most_bytes = 0;
   uint64_t most_memory = memory.limit;
-  for (const TimelineSample& sample : timeline.samples) {
+  for (const Timeline::Sample& sample : timeline.samples) {
     for (const Curve& curve : kBytes) most_bytes = std::max(most_bytes, sample.*curve.value);
     most_memory = std::max(most_memory, sample.memory);
   }

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "reshard/convert.h"
-#include "reshard/layout_report.h"
+#include "src/frontend/layout_report.h"
 
 namespace reshard {
 

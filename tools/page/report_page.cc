@@ -217,7 +217,7 @@ std::string TotalsSection(const ReportContent& content) {
     table.AddRow({"shortest run", BytesHtml(report.plan.shortest_run)});
     table.AddRow({"longest run", BytesHtml(report.plan.longest_run)});
   } else {
-    for (const SourceFileSummary& file : report.plan.sources) bytes += file.size;
+    for (const PlanReport::SourceFile& file : report.plan.sources) bytes += file.size;
     table.AddRow({"bytes", BytesHtml(bytes)});
   }
   return Section("Totals", table.ToHtml());
@@ -351,9 +351,9 @@ std::string WarningsSection(const std::vector<Warning>& warnings, const WordsOfM
 Result<ReportContent> MakeReportContent(const LayoutReportOptions& options) {
   Result<LayoutReport> layout = MakeLayoutReport(options);
   if (!layout.ok()) return layout.status();
-  const auto source = LayoutInWords(options.conversion.source.strategy);
+  const auto source = LayoutInWords(options.conversion.source.strategy.path());
   if (!source.ok()) return source.status();
-  const auto target = LayoutInWords(options.conversion.target.strategy);
+  const auto target = LayoutInWords(options.conversion.target.strategy.path());
   if (!target.ok()) return target.status();
   return ReportContent{options.conversion.source.path, *std::move(layout), *source, *target};
 }

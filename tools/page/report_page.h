@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "reshard/layout_report.h"
+#include "src/frontend/layout_report.h"
 
 namespace reshard {
 

@@ -1,4 +1,4 @@
-"""MindSpore's checkpoint functions, with or without MindSpore: docs/python_mindspore.md."""
+"""MindSpore's checkpoint functions, with or without MindSpore: docs/guide/python_mindspore.md."""
 
 from __future__ import annotations
 

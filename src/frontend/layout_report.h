@@ -1,0 +1,133 @@
+// LayoutReport: the figures behind the pictures of a conversion.
+//
+// Which rank holds which part of a parameter before and after, which source ranks feed which target
+// ranks, which dtypes and modules the bytes belong to, and how long the runs are. Plans are made
+// one after the other and dropped, so that thousands of ranks take little memory; beyond
+// kMostRankBins ranks, several share a bin. Plain values; MakeLayoutReport may run in several
+// threads at once.
+#ifndef RESHARD_SRC_FRONTEND_LAYOUT_REPORT_H_
+#define RESHARD_SRC_FRONTEND_LAYOUT_REPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/convert.h"
+#include "reshard/status.h"
+#include "reshard/tensor.h"
+
+namespace reshard {
+
+inline constexpr int64_t kMostRankBins = 64;
+inline constexpr int64_t kMostGridCells = 1024;
+
+// The files of the ranks (or of the stages) from `first` to `last`.
+struct FileBin {
+  int64_t first = 0;
+  int64_t last = 0;
+  uint64_t files = 0;          // that exist, or are written
+  uint64_t file_bytes = 0;     // their sizes, headers included
+  uint64_t least = 0;          // size of the smallest
+  uint64_t most = 0;           // size of the largest
+  uint64_t content_bytes = 0;  // copied out of them, or into them
+};
+
+struct LayoutSide {
+  std::string strategy;    // as it was named; empty: full tensors
+  bool is_folder = false;  // of whole tensors: its files are counted as ranks are
+  int64_t first_rank = 0;  // not 0 where one stage is converted alone
+  int64_t stages = 1;
+  int64_t devices_per_stage = 1;
+  std::vector<FileBin> by_rank;   // ascending, equally many ranks each, but for the last one
+  std::vector<FileBin> by_stage;  // the same of stages
+};
+
+// Parameters that have something in common.
+struct ByteShare {
+  std::string name;
+  uint64_t parameters = 0;
+  uint64_t full_bytes = 0;    // of the full tensors, each parameter counted once
+  uint64_t stored_bytes = 0;  // in the target files (in the source files where nothing is planned),
+                              // each replica counted
+};
+
+// Runs of `shortest` to `longest` bytes.
+struct RunBin {
+  uint64_t shortest = 0;
+  uint64_t longest = 0;
+  uint64_t runs = 0;
+  uint64_t bytes = 0;
+};
+
+// The shard of a parameter that a rank holds.
+struct GridCell {
+  int64_t shard = -1;   // its number in row-major order of the parts; -1: the rank does not have it
+  int64_t replica = 0;  // how many lower ranks of the stage hold the same shard
+};
+
+// One parameter over the ranks of one side.
+struct DeviceGrid {
+  std::vector<int64_t> cuts;  // of each dimension; empty: no rank of this side has it
+  Shape shard_shape;
+  int64_t shards = 0;
+  int64_t replicas = 0;         // the most that a shard has in a stage
+  std::vector<int64_t> stages;  // that have it, ascending
+  int64_t ranks_per_cell = 1;   // 1 up to kMostGridCells ranks
+  std::vector<GridCell> cells;  // of the first rank of each so many, by rank
+};
+
+struct ParameterGrids : TensorInfo {
+  DeviceGrid source;
+  DeviceGrid target;
+};
+
+// How both sides cut a parameter: so many parts along each dimension.
+struct ParameterCuts : TensorInfo {
+  bool copied = false;  // unchanged from the source's files; then there are no cuts
+  std::vector<int64_t> source_cuts;
+  std::vector<int64_t> target_cuts;
+};
+
+struct LayoutReport {
+  bool planned = false;  // else there was no strategy: nothing is known but the source's files
+  PlanReport plan;       // memory and space left out; without a plan warnings and sources only
+  std::string step;      // EPOCH_STEP, where the names of the source's files tell it
+  LayoutSide source;
+  LayoutSide target;
+  std::vector<uint64_t> flow;       // bytes from a bin of source ranks to one of target ranks:
+                                    // flow[i * target.by_rank.size() + j]
+  std::vector<ByteShare> dtypes;    // most stored bytes first
+  std::vector<ByteShare> prefixes;  // by the name up to its first dot
+  std::vector<RunBin> runs;         // ascending; lengths double from bin to bin
+  // All of them, by name. Without a plan as the first file that has it, and no cuts.
+  std::vector<ParameterCuts> parameters;
+  std::vector<ParameterGrids> drawn;  // those of LayoutReportOptions::parameters
+};
+
+struct LayoutReportOptions {
+  ConvertOptions conversion;  // what concerns the target folder, speed and memory does not matter
+  // The parameters to draw device grids of; none: the largest one that is cut, if possible not an
+  // optimizer's copy.
+  std::vector<std::string> parameters;
+};
+
+// Plans the conversion, or, without a strategy on either side, looks into the source's files.
+// Errors: as Plan, but for those of the target folder; kNotFound for a parameter that is not
+// written.
+Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options);
+
+// Checks, before a report is made, that WriteReport could write it: its folder exists or is
+// `target`, the folder that a conversion makes. Errors: kAlreadyExists when `path` exists and is no
+// file, or `force` is not set; kInvalidArgument where an output of the thread's FileUse, which
+// `path` should be, belongs to what is in `target`; kIo.
+Status CheckReport(const std::string& path, bool force, const std::string& target);
+
+// Writes a page made of a report to the file `path`, which appears whole or not at all; its folder
+// has to be there. Errors: kAlreadyExists when it exists and not `force`; kIo.
+Status WriteReport(const std::string& path, std::string_view page, bool force);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_FRONTEND_LAYOUT_REPORT_H_
