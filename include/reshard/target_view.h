@@ -26,7 +26,7 @@ inline namespace v0_1 {
 
 struct ViewOptions {
   CheckChoice checks = {};  // of Open; `checksum` also of Stream, `refuse_overflow` of it alone
-  RunOptions run = {};  // of Open and of Stream; a request of `stop` ends reads, too
+  RunOptions run = {};      // of Open and of Stream; a request of `stop` ends reads, too
   // Bytes that the view may hold, as ConvertOptions::memory_limit.
   uint64_t memory_limit = 0;
   SourceIo io = SourceIo::kAuto;
@@ -38,8 +38,9 @@ struct ViewOptions {
 class TargetView {
  public:
   // Opens the sources, plans every file and checks both, as Convert does before it writes.
-  // `spec.target.folder` may be empty, and is not looked at. Errors: those of Plan but for what concerns the target folder;
-  // kInvalidArgument for encrypted targets, of which a view has not the bytes.
+  // `spec.target.folder` may be empty, and is not looked at. Errors: those of Plan but for what
+  // concerns the target folder; kInvalidArgument for encrypted targets, of which a view has not the
+  // bytes.
   static Result<TargetView> Open(const ConversionSpec& spec, const ViewOptions& options = {});
 
   TargetView(TargetView&& other) noexcept;
@@ -60,13 +61,13 @@ class TargetView {
   // Starts reading what these bytes are made of, and does not wait for it. Errors: as Read.
   Status Prefetch(size_t file, ByteRange range) const;
 
-  // Calls `take` in the calling thread with the bytes `range` of file number `file`, in order, a few
-  // MiB at a time, while RunOptions::jobs threads put the next ones together. At the end the sources
-  // still have to be the files that were opened. A whole file is proved as Convert proves what it
-  // writes, by the digests of both sides, unless `checksum` is false. `take` has bytes before all is
-  // proved: what it made of them counts only if this returns ok. Returns warnings of what casts
-  // lost. Errors: those of `take`, Read and VerifyUnchanged; kMismatch, with `refuse_overflow`, for
-  // the first bytes with a value that a cast lost; kInternal.
+  // Calls `take` in the calling thread with the bytes `range` of file number `file`, in order, a
+  // few MiB at a time, while RunOptions::jobs threads put the next ones together. At the end the
+  // sources still have to be the files that were opened. A whole file is proved as Convert proves
+  // what it writes, by the digests of both sides, unless `checksum` is false. `take` has bytes
+  // before all is proved: what it made of them counts only if this returns ok. Returns warnings of
+  // what casts lost. Errors: those of `take`, Read and VerifyUnchanged; kMismatch, with
+  // `refuse_overflow`, for the first bytes with a value that a cast lost; kInternal.
   Result<std::vector<Warning>> Stream(
       size_t file, ByteRange range,
       const std::function<Status(std::span<const std::byte>)>& take) const;

@@ -136,6 +136,8 @@ TEST(TargetViewTest, TellsThatASourceHasChanged) {
   EXPECT_TRUE(view.VerifyUnchanged().ok());
   std::ofstream(folder.options().source.path + "/" + RankPath(2), std::ios::app) << "more";
   EXPECT_EQ(view.VerifyUnchanged().code(), StatusCode::kChanged);
+  EXPECT_EQ(view.VerifyUnchanged(3).code(), StatusCode::kChanged);
+  EXPECT_EQ(view.VerifyUnchanged(4).code(), StatusCode::kInvalidArgument);
 }
 
 // What a stream passes on, in how many pieces, and how it ended.
@@ -226,6 +228,18 @@ TEST(TargetViewTest, AStopRequestEndsAStream) {
   });
   EXPECT_EQ(streamed.status.code(), StatusCode::kCancelled);
   EXPECT_EQ(streamed.pieces, 1);
+}
+
+TEST(TargetViewTest, OnlyFilesOfChangedSourcesHaveChanged) {
+  ConversionFolder folder(kRows, kRows);
+  folder.WriteStage({MakeTensor("w", DType::kFloat32, {64, 256})}, kRows, 4);
+  const TargetView view = Open(folder, {.keep_pages = true});
+  std::ofstream(folder.options().source.path + "/" + RankPath(2), std::ios::app) << "more";
+  for (size_t file = 0; file < 4; ++file) {
+    const bool reads_it = view.files()[file].source_ranks == std::vector<int64_t>{2};
+    EXPECT_EQ(view.VerifyUnchanged(file).ok(), !reads_it) << file;
+    EXPECT_EQ(reads_it, file == 2);
+  }
 }
 
 TEST(TargetViewTest, AStopRequestEndsReads) {
