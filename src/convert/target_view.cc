@@ -28,6 +28,7 @@
 #include "src/digest/crc32.h"
 #include "src/io/shared_work.h"
 #include "src/job/publication.h"
+#include "src/os/memory_usage.h"
 #include "src/source/array_crc.h"
 #include "src/source/indexed_file.h"
 #include "src/write/gather.h"
@@ -53,9 +54,18 @@ class TargetView::Impl {
   const WorkList& work() const { return opened_.plan.work; }
   OpenedSource& source() { return *opened_.source; }
   PlanCache& plans() { return *opened_.plan.kept; }
-  void SetBudget(const MemoryBudget& budget) {
+  void SetBudget(const MemoryBudget& budget, bool keeps_pages) {
     budget_ = budget;
-    source().files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
+    SourceFiles& files = source().files();
+    uint64_t windows = budget.window_bytes;
+    if (keeps_pages) {
+      files.KeepPages();
+      // Maps of pages that stay anyway: the kernel need not make them again.
+      constexpr uint64_t kMapped = uint64_t{2} << 30;
+      const bool all_mapped = !files.HasReadFiles() && AddressLimit() == UINT64_MAX;
+      if (all_mapped) windows = std::max(windows, kMapped);
+    }
+    files.SetWindowBudget(windows, budget.header_bytes);
     plans().SetMost(budget.plan_bytes);
   }
 
@@ -263,8 +273,7 @@ Result<TargetView> TargetView::Open(const ConversionSpec& spec, const ViewOption
     RESHARD_ASSIGN_OR_RETURN(
         const MemoryBudget budget,
         FitMemory(first, HeldOf(impl->source()), impl->work(), impl->findings().warnings));
-    impl->SetBudget(budget);
-    if (options.keep_pages) impl->source().files().KeepPages();
+    impl->SetBudget(budget, options.keep_pages);
     RESHARD_RETURN_IF_ERROR(impl->CheckSources());
     return TargetView(std::move(impl));
   });
