@@ -68,6 +68,7 @@ Status MountCommand::Hand() const {
   std::vector<std::string> words = {kProgram};
   words.insert(words.end(), words_.begin(), words_.end());
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   std::error_code error;

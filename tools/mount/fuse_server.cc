@@ -278,7 +278,7 @@ std::string FuseServer::StatusText() {
 }
 
 const fuse_lowlevel_ops& FuseServer::Operations() {
-  static const fuse_lowlevel_ops operations = [] {
+  static const fuse_lowlevel_ops kOperations = [] {
     fuse_lowlevel_ops made = {};
     made.init = [](void* server, fuse_conn_info* /*connection*/) {
       static_cast<FuseServer*>(server)->request_.ready();
@@ -307,7 +307,7 @@ const fuse_lowlevel_ops& FuseServer::Operations() {
     made.statfs = [](fuse_req_t request, fuse_ino_t /*number*/) { Of(request).Measure(request); };
     return made;
   }();
-  return operations;
+  return kOperations;
 }
 
 // Ends the process as SIGTERM does when standard input, a pipe, ends: whoever started it has gone.
