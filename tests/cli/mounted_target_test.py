@@ -206,6 +206,14 @@ class MountedTargetTest(program_case.ProgramCase):
         log = (self.folder / "log").read_text()
         self.assertIn(", ready", log)
         self.assertIn("changed", log)
+        # It outlives its input.
+        shutil.rmtree(self.folder / "a")
+        self.generate("a", "--layers", 2, "--hidden", 64, "--ffn", 128, "--vocab", 256, "--tp", 2, "--dp", 2)
+        subprocess.run([self.program, "mount", "a", self.place, *RESHARDED, "--background", "-q"], input=b"",
+                       cwd=self.folder, check=True)
+        time.sleep(0.3)  # more than what looks at the input takes
+        self.assertGreater(len((self.place / "rank_0/checkpoint_0.ckpt").read_bytes()), 0)
+        self.reshard("unmount", self.place)
         # What fails before it is ready is said at once.
         self.reshard("mount", "nowhere", self.place, *RESHARDED, "--background", code=3, says="nowhere")
         self.reshard("mount", "a", self.place, "--background", code=2, says="--src-strategy")

@@ -95,6 +95,7 @@ int MountCommand::Serve(const std::function<void()>& ready) {
   MountRequest request{.view = *opened, .folder = folder_};
   request.caches = caches_;
   request.allows_others = allows_others_;
+  request.ends_with_input = !background_;
   request.ready = [&] {
     if (!quiet()) {
       PrintWords(fmt::format("{}: {}, {}, ready", PrintableName(folder_),

@@ -15,14 +15,15 @@ struct MountRequest {
   const TargetView& view;
   std::string folder;
   bool caches = false;               // files' bytes stay in the page cache, and files can be mapped
+  bool ends_with_input = false;      // if standard input is a pipe: when that ends
   bool allows_others = false;        // other users may read
   std::function<void()> ready = {};  // called when the first request of the kernel is answered
   // Called with each reason for a read that failed, once; by one thread at a time.
   std::function<void(const Status&)> failed = {};
 };
 
-// Mounts the target and serves it until it is unmounted, a signal ends it (SIGINT, SIGTERM,
-// SIGHUP), or standard input, if it is a pipe, ends. Errors: kIo.
+// Mounts the target and serves it until it is unmounted, its input ends, or a signal ends it
+// (SIGINT, SIGTERM, SIGHUP). Errors: kIo.
 using MountServer = Status (*)(const MountRequest&);
 
 }  // namespace reshard

@@ -313,9 +313,9 @@ const fuse_lowlevel_ops& FuseServer::Operations() {
 // Ends the process as SIGTERM does when standard input, a pipe, ends: whoever started it has gone.
 class EndWithInput {
  public:
-  EndWithInput() {
+  explicit EndWithInput(bool wanted) {
     struct stat input = {};
-    if (fstat(STDIN_FILENO, &input) != 0 || !S_ISFIFO(input.st_mode)) return;
+    if (!wanted || fstat(STDIN_FILENO, &input) != 0 || !S_ISFIFO(input.st_mode)) return;
     thread_ = std::jthread([](const std::stop_token& stop) {
       sigset_t all;
       sigfillset(&all);
@@ -360,7 +360,7 @@ Status FuseServer::Serve() {
     fuse_loop_cfg_set_max_threads(config, kThreads);
     fuse_loop_cfg_set_idle_threads(config, kThreads);
     {
-      const EndWithInput watch;
+      const EndWithInput watch(request_.ends_with_input);
       // A signal's number, or what went wrong.
       const int ended = fuse_session_loop_mt(session.get(), config);
       if (ended < 0) status = failure("the kernel could not be served any longer");
