@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fuse_lowlevel.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -310,23 +311,24 @@ const fuse_lowlevel_ops& FuseServer::Operations() {
   return kOperations;
 }
 
-// Ends the process as SIGTERM does when standard input, a pipe, ends: whoever started it has gone.
-class EndWithInput {
+// Sees to it that the loop of the thread that makes it ends: when standard input, a pipe, ends, as
+// whoever started the process has gone; and when a signal has ended the session. libfuse's loop
+// misses one that comes just before it waits, and one that another thread takes.
+class EndWatch {
  public:
-  explicit EndWithInput(bool wanted) {
+  EndWatch(fuse_session* session, bool with_input) {
     struct stat input = {};
-    if (!wanted || fstat(STDIN_FILENO, &input) != 0 || !S_ISFIFO(input.st_mode)) return;
-    thread_ = std::jthread([](const std::stop_token& stop) {
+    const bool is_pipe = with_input && fstat(STDIN_FILENO, &input) == 0 && S_ISFIFO(input.st_mode);
+    thread_ = std::jthread([session, is_pipe, loop = pthread_self()](const std::stop_token& stop) {
       sigset_t all;
       sigfillset(&all);
-      pthread_sigmask(SIG_BLOCK, &all, nullptr);  // they are for the main thread
+      pthread_sigmask(SIG_BLOCK, &all, nullptr);  // they are for the loop
+      bool ended = false;
       while (!stop.stop_requested()) {
         constexpr int kLook = 100;  // milliseconds
-        pollfd waits = {.fd = STDIN_FILENO, .events = 0, .revents = 0};
-        if (poll(&waits, 1, kLook) > 0) {
-          kill(getpid(), SIGTERM);
-          return;
-        }
+        pollfd waits = {.fd = is_pipe && !ended ? STDIN_FILENO : -1, .events = 0, .revents = 0};
+        ended = poll(&waits, 1, kLook) > 0 || ended;
+        if (ended || fuse_session_exited(session) != 0) pthread_kill(loop, SIGTERM);
       }
     });
   }
@@ -360,7 +362,7 @@ Status FuseServer::Serve() {
     fuse_loop_cfg_set_max_threads(config, kThreads);
     fuse_loop_cfg_set_idle_threads(config, kThreads);
     {
-      const EndWithInput watch(request_.ends_with_input);
+      const EndWatch watch(session.get(), request_.ends_with_input);
       // A signal's number, or what went wrong.
       const int ended = fuse_session_loop_mt(session.get(), config);
       if (ended < 0) status = failure("the kernel could not be served any longer");
