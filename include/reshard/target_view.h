@@ -10,8 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "reshard/byte_range.h"
 #include "reshard/convert.h"
@@ -23,18 +25,22 @@ namespace reshard {
 inline namespace v0_1 {
 
 struct ViewOptions {
-  CheckChoice checks = {};  // kAll counts as kSample; `checksum` and `refuse_overflow` do nothing
-  RunOptions run = {};      // of Open; a request of `stop` ends reads, too
+  CheckChoice checks = {};  // of Open; `checksum` also of Stream, `refuse_overflow` of it alone
+  RunOptions run = {};      // of Open and of Stream; a request of `stop` ends reads, too
   // Bytes that the view may hold, as ConvertOptions::memory_limit.
   uint64_t memory_limit = 0;
   SourceIo io = SourceIo::kAuto;
+  // What was read of sources stays in the page cache, and is no memory of the view's: where several
+  // files are read that share sources, each source byte is read from the disk once.
+  bool keep_pages = false;
 };
 
 class TargetView {
  public:
-  // Opens the sources and plans every file, as Convert does; `spec.target.folder` may be empty, and
-  // is not looked at. Errors: those of Plan but for what concerns the target folder;
-  // kInvalidArgument for encrypted targets, of which a view has not the bytes.
+  // Opens the sources, plans every file and checks both, as Convert does before it writes.
+  // `spec.target.folder` may be empty, and is not looked at. Errors: those of Plan but for what
+  // concerns the target folder; kInvalidArgument for encrypted targets, of which a view has not the
+  // bytes.
   static Result<TargetView> Open(const ConversionSpec& spec, const ViewOptions& options = {});
 
   TargetView(TargetView&& other) noexcept;
@@ -55,9 +61,22 @@ class TargetView {
   // Starts reading what these bytes are made of, and does not wait for it. Errors: as Read.
   Status Prefetch(size_t file, ByteRange range) const;
 
+  // Calls `take` in the calling thread with the bytes `range` of file number `file`, in order, a
+  // few MiB at a time, while RunOptions::jobs threads put the next ones together. At the end the
+  // sources still have to be the files that were opened. A whole file is proved as Convert proves
+  // what it writes, by the digests of both sides, unless `checksum` is false. `take` has bytes
+  // before all is proved: what it made of them counts only if this returns ok. Returns warnings of
+  // what casts lost. Errors: those of `take`, Read and VerifyUnchanged; kMismatch, with
+  // `refuse_overflow`, for the first bytes with a value that a cast lost; kInternal.
+  Result<std::vector<Warning>> Stream(
+      size_t file, ByteRange range,
+      const std::function<Status(std::span<const std::byte>)>& take) const;
+
   // Returns ok if the sources are still the files that were opened. What was read before counts
   // only then. Errors: kChanged, naming a file; kIo.
   Status VerifyUnchanged() const;
+  // As above, of the sources of file number `file`.
+  Status VerifyUnchanged(size_t file) const;
 
  private:
   class Impl;

@@ -197,6 +197,9 @@ class SourceFiles {
   // Sets what Options::window_budget and header_budget did.
   void SetWindowBudget(uint64_t bytes, uint64_t headers) { windows_.SetBudget(bytes, headers); }
 
+  // As WindowCache::KeepPages.
+  void KeepPages() { windows_.KeepPages(); }
+
   // As WindowCache::GiveBack.
   void GiveWindowsBack() { windows_.GiveBack(); }
 

@@ -63,6 +63,9 @@ class WindowCache {
   void CountPagesIn(std::shared_ptr<std::atomic<uint64_t>> pages) { pages_ = std::move(pages); }
   // From now on as many; what is beyond goes when room is made next.
   void SetBudget(uint64_t budget, uint64_t headers);
+  // From now on what was read into the page cache stays there when windows go, for other programs
+  // and other files that want it.
+  void KeepPages() { keeps_pages_ = true; }
   // Gives back all that nobody uses now. The budget is 0 from then on, until it is set again.
   void GiveBack();
   ~WindowCache();
@@ -184,6 +187,7 @@ class WindowCache {
   bool closing_ = false;
   std::array<std::optional<Thread>, kMostReaders> readers_;
   std::atomic<bool> has_read_files_ = false;
+  std::atomic<bool> keeps_pages_ = false;
   // Changed with the lock held.
   std::shared_ptr<std::atomic<uint64_t>> pages_ = std::make_shared<std::atomic<uint64_t>>(0);
 };

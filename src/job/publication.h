@@ -60,8 +60,8 @@ struct PublishReport {
 Warning FilesLeft(const std::string& folder, const std::vector<std::string>& names);
 
 // Adds to `report` what casts lost in the files of a set, `lost` by parameter, with warnings.
-// Errors: kMismatch, if the spec refuses that.
-Status ReportLost(const JobSpec& spec, const std::map<std::string, LostValues>& lost,
+// Errors: kMismatch, if `checks` refuse that.
+Status ReportLost(const CheckChoice& checks, const std::map<std::string, LostValues>& lost,
                   PublishReport& report);
 
 // What the new set replaces.
