@@ -4,7 +4,7 @@
 //
 // Two checkpoints hold the same parameters when names, dtypes, full shapes and digests agree. Every
 // byte is read once, in pieces; memory does not depend on the tensors' sizes. Any number of calls
-// may run at once; each uses its own threads and state. They print nothing.
+// may run at once; each uses its own threads and state. They do not print.
 //
 // Implemented in src/verify (what is found: plain values) and src/api.
 #ifndef RESHARD_COMPARE_H_
@@ -180,7 +180,7 @@ struct DigestReport {
 
 // Reads every file of a checkpoint once, and compares the replicas; where they differ, the digest
 // is of those of the lowest ranks. Files with a CRC trailer are checked first. Errors:
-// kInvalidArgument, also where the patterns leave nothing to read; kNotFound, kCorrupt, kMismatch,
+// kInvalidArgument, also where the patterns match no tensor; kNotFound, kCorrupt, kMismatch,
 // kUnsupported; kChanged when files changed meanwhile; kIo, kResourceExhausted, kCancelled.
 Result<DigestReport> DigestCheckpoint(const DigestOptions& options);
 
@@ -237,7 +237,7 @@ struct DiffReport {
 // Compares. Every file of both sides is read once, to digests of 128 bits of each shard: those of
 // the ranks that hold the same shard are compared, and those of the full tensors of both sides.
 // Replicas that differ are then compared byte by byte. Files with a CRC trailer are checked first.
-// Errors: kInvalidArgument, also where the patterns leave nothing to compare; kNotFound, kCorrupt,
+// Errors: kInvalidArgument, also where the patterns match no tensor; kNotFound, kCorrupt,
 // kMismatch, kUnsupported; kChanged when files changed meanwhile; kIo, kResourceExhausted,
 // kCancelled.
 Result<DiffReport> Diff(const DiffOptions& options);

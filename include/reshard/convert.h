@@ -108,7 +108,7 @@ struct ConvertReport : Findings {
   uint64_t memory_planned = 0;            // bytes that the run was to hold at the most
   uint64_t memory_peak =
       0;  // the most that was seen of anonymous memory, source windows and target
-          // pages on their way to the disk together; 0 when nothing was written
+          // pages on their way to the disk together; 0 when no file was written
   uint64_t anonymous_peak = 0;  // the most anonymous memory of the process that was seen, what it
                                 // had before included
   IoUsed io;                    // of what was read and written, not of files kept

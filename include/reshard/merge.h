@@ -3,7 +3,7 @@
 // Slices, files that each have a part of every parameter, are joined to full tensors, as
 // MindSpore's merge_sliced_parameter does it. Segments, files that each have some of the
 // parameters, become one file. May run in several threads at once; each call uses its own threads
-// and state. Prints nothing.
+// and state. It does not print.
 //
 // Implemented in src/api.
 #ifndef RESHARD_MERGE_H_

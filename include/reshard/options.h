@@ -280,8 +280,8 @@ struct CheckChoice {
   std::optional<RoundedCount> parameters = {};
   // Refuse to publish where a cast made a finite value infinite or NaN.
   bool refuse_overflow = false;
-  // A file of full tensors of the same model. Each written parameter has to have the same dtype and
-  // full shape there. Empty: not checked.
+  // Full tensors of the same model, a file or a folder. Each written parameter has the same dtype and
+  // full shape there, or the call fails. Empty: not checked.
   std::string reference = {};
   // Take files that state that they are some of several, `-00001-of-00002` or a shard by
   // DCP_SHARDING_INFO, without the others.

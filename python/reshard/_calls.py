@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeVar, Union
+from typing import Any, Literal, TypeVar, Union, overload
 
 from . import _errors, _jobs, _modules, _reshard
 from ._fields import (
@@ -214,18 +214,58 @@ def _of_strategy(function: Callable[[dict[str, Any]], R], given: dict[str, Any])
     return _errors.call({}, function, keywords)
 
 
+@overload
 def make_strategy(
     spec: StrPath | Mapping[str, Any],
     output: StrPath,
     *,
     from_: StrPath | None = None,
     force: bool | None = None,
+) -> MadeStrategyReport: ...
+@overload
+def make_strategy(
+    output: StrPath,
+    /,
+    *,
+    like: StrPath,
+    src_strategy: StrPath | None = None,
+    tp: int | None = None,
+    dp: int | None = None,
+    pp: int | None = None,
+    optimizer_sharding: bool | int | None = None,
+    stage_layers: Iterable[int] | None = None,
+    force: bool | None = None,
+) -> MadeStrategyReport: ...
+def make_strategy(
+    spec: StrPath | Mapping[str, Any],
+    output: StrPath | None = None,
+    *,
+    from_: StrPath | None = None,
+    like: StrPath | None = None,
+    src_strategy: StrPath | None = None,
+    tp: int | None = None,
+    dp: int | None = None,
+    pp: int | None = None,
+    optimizer_sharding: bool | int | None = None,
+    stage_layers: Iterable[int] | None = None,
+    force: bool | None = None,
 ) -> MadeStrategyReport:
-    """Writes the strategy that a specification describes (docs/guide/strategies.md): a JSON file, or what
-    stands in it. `from_` is a checkpoint of full tensors that its patterns match."""
+    """Writes the strategy of a new cluster (docs/guide/strategies.md).
+
+    `make_strategy(spec, output)` follows a specification: a JSON file, or its content. `from_` is a
+    checkpoint of full tensors that its patterns match. `make_strategy(output, like=...)` takes
+    names, shapes and cuts from a source."""
     given = dict(locals())
-    if is_mapping(spec):
+    if output is None:
+        if like is None:
+            raise TypeError("make_strategy() needs a specification and an output, or `like`")
+        given["output"] = given.pop("spec")
+    elif is_mapping(spec):
         given["spec_text"] = _modules.load("json").dumps(given.pop("spec"))
+    if isinstance(optimizer_sharding, bool):
+        given["optimizer_sharding"] = -1 if optimizer_sharding else None
+    if stage_layers is not None:
+        given["stage_layers"] = list(stage_layers)
     return _of_strategy(_reshard.make_strategy, given)
 
 

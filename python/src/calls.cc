@@ -148,6 +148,14 @@ constexpr Keyword<MakeStrategyOptions> kMakeStrategy[] = {
     {"spec_text", [](MakeStrategyOptions& o, nb::handle v) { Set(o.spec_text, v); }},
     {"output", [](MakeStrategyOptions& o, nb::handle v) { Set(o.output, v); }},
     {"from_", [](MakeStrategyOptions& o, nb::handle v) { Set(o.checkpoint, v); }},
+    {"like", [](MakeStrategyOptions& o, nb::handle v) { Set(o.like.path, v); }},
+    {"src_strategy", [](MakeStrategyOptions& o, nb::handle v) { Set(o.like.strategy, v); }},
+    {"tp", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.tensor_parallel, v); }},
+    {"dp", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.data_parallel, v); }},
+    {"pp", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.pipeline_stages, v); }},
+    {"optimizer_sharding",
+     [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.optimizer_shards, v); }},
+    {"stage_layers", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.stage_layers, v); }},
     {"force", [](MakeStrategyOptions& o, nb::handle v) { Set(o.force, v); }},
 };
 

@@ -308,9 +308,9 @@ constexpr Option kOptions[] = {
      .type = OptionType::kFile,
      .calls = kWrites | kViews,
      .group = "Checks",
-     .value = "FILE",
-     .help = "Refuse other dtypes or full shapes than those of FILE, a full checkpoint of the same "
-             "model",
+     .value = "CKPT",
+     .help = "Refuse other dtypes or full shapes than those of CKPT, a full checkpoint (file or "
+             "folder) of the same model",
      .place = At<&Parts::checks, &CheckChoice::reference>},
     {.name = "checks.parameters",
      .word = "expect_parameters",
