@@ -50,18 +50,18 @@ std::span<const ByteRange> ContentOf(const StoredArray& info) {
 
 // Of arrays of fewer bytes all is read ahead when their headers are.
 constexpr uint64_t kSmallArray = uint64_t{64} << 10;
-// What is noted of an array takes about as many.
+// The approximate size of the notes about an array.
 constexpr uint64_t kTinyArray = 256;
 
-// Whether the file is to be read at once when it is indexed: there is little of it that has not
-// been read with the headers, and more than what is to be noted.
+// Whether to read the file at once when it is indexed. It is if most of its bytes were read with
+// the headers, and if it is larger than the notes about it.
 bool IsReadAsIndexed(const IndexedFile& file) {
   if (file.table().container().has_one_header || file.arrays().empty()) return false;
   const uint64_t array = file.file_size() / file.arrays().size();
   return kTinyArray <= array && array < kSmallArray;
 }
 
-// One of those that a semaphore lets go on at a time, however it ends.
+// A turn at a semaphore; the destructor gives it back.
 class Turn {
  public:
   explicit Turn(std::counting_semaphore<>& semaphore) : semaphore_(semaphore) {
@@ -85,7 +85,7 @@ class ContentsReader::Impl {
   }
 
   void ReadAsIndexed(uint64_t kept, size_t indexers, const SharedWork& work) {
-    // Which parameters there are decides what is read.
+    // The names of all parameters decide which ones are read.
     if (!choice_.TakesAll() || source_.placement().all_tensors() != nullptr) return;
     // As many index, and wait for the disk, as compute: else all would do the one, then the other.
     const size_t threads = std::max(2 * work.workers, indexers);
@@ -175,7 +175,7 @@ class ContentsReader::Impl {
   // The values of a parameter that no layout cuts, and the ranks that hold them.
   using OwnByValue = std::map<HeldValue, RankSet, HeldValue::Less>;
 
-  // When nothing is read yet.
+  // Call it before the first read.
   void Begin() {
     const std::vector<int64_t> stages = source_.ranks().taken_stages;
     ranks_ = FilesOfStages(source_, stages);
@@ -189,8 +189,8 @@ class ContentsReader::Impl {
     }
   }
 
-  // Reads all of a file of at most so many bytes, if nothing is left to be read from the disk.
-  // Returns whether it did; where not, nothing has changed.
+  // Reads a whole file of up to `most` bytes, if all its bytes are cached already. Returns whether
+  // it did; if not, the state has not changed.
   Result<bool> ReadAsIndexed(const RankFileOfStage& rank, uint64_t most,
                              std::counting_semaphore<>& turns, const std::stop_token& stop) {
     const auto index_file = [&]() -> Result<TableHandle> {
@@ -244,8 +244,8 @@ class ContentsReader::Impl {
     return true;
   }
 
-  // Returns the place in the layouts of its stage of what these cut, kNoLayout for what no layout
-  // of any stage does; nothing where that is not to be told from this shard.
+  // Returns the place of the layout that cuts the parameter, among the layouts of its stage.
+  // Returns kNoLayout if no layout of any stage does; no value if this shard cannot tell.
   Result<std::optional<size_t>> LayoutThatCuts(const RankFileOfStage& rank,
                                                const StoredArray& info) {
     if (strategy_ == nullptr) return std::optional(kNoLayout);
@@ -260,7 +260,7 @@ class ContentsReader::Impl {
     return std::optional(kNoLayout);
   }
 
-  // Reads tensors whose parts are listed: files have other names for them.
+  // Reads tensors whose parts are listed, because their names differ from those in the files.
   Result<CheckpointContents> ReadListed(const std::vector<SourceTensor>& tensors,
                                         const SharedWork& work) const {
     CheckpointContents contents;
@@ -322,8 +322,8 @@ class ContentsReader::Impl {
     return values;
   }
 
-  // The number of a parameter of which each rank's value counts by itself is its place in
-  // parameters_; that of one that its stage's layouts cut is its place in those, and as much more.
+  // The numbers of parameters. If each rank's value counts by itself: the place in parameters_. If
+  // a layout of the stage cuts it: its place among these layouts, plus the size of parameters_.
   Result<std::optional<size_t>> Places(const RankFileOfStage& rank, const StoredArray& info,
                                        std::vector<BlockCopy>& copies) {
     const auto own = by_name_.find(info.name);
@@ -334,7 +334,8 @@ class ContentsReader::Impl {
     const auto stage = stages_.find(rank.stage);
     if (stage == stages_.end() || info.kind != ArrayKind::kTensor) return std::optional<size_t>();
     const std::optional<size_t> layout = stage->second.Find(info.name);
-    if (!layout) return layout;  // what only another stage's layouts cut has no meaning here
+    // in this stage, a parameter that only another stage's layouts cut has no meaning
+    if (!layout) return layout;
     RESHARD_RETURN_IF_ERROR(stage->second.AddPlaces(*layout, rank, info, copies));
     return std::optional(parameters_.size() + *layout);
   }
@@ -372,7 +373,7 @@ class ContentsReader::Impl {
     values[value].Add(source_.RankOf(rank.stage, rank.local));
   }
 
-  // Returns what a stage's shards of a parameter have to be, when a lower stage holds it too.
+  // Returns the expected value for a stage's shards of a parameter, if a lower stage holds it too.
   std::optional<StageShards::Original> OriginalOf(std::string_view name, int64_t stage,
                                                   const CheckpointContents& contents) const {
     const auto place = by_name_.find(name);
@@ -409,7 +410,7 @@ class ContentsReader::Impl {
   const Source& source_;
   const Strategy* const strategy_;  // null: none
   const ParameterChoice choice_;
-  std::vector<RankFileOfStage> ranks_;  // whose files are still to be read
+  std::vector<RankFileOfStage> ranks_;  // with files that are still to be read
   std::span<const SourceTensor> parameters_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in parameters_
   std::vector<bool> cut_;                                 // by a layout, as parameters_
