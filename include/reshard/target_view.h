@@ -1,8 +1,8 @@
 // TargetView: the files that a conversion would write, readable without writing them.
 //
-// It owns the open sources, and keeps plans of few files in memory: what is read is put together
-// from the sources when it is asked for. Any number of threads may read from one at the same time.
-// Movable; one that was moved from can only be destroyed.
+// It owns the open sources, and keeps the plans of a few files in memory. A read gathers its bytes
+// from the sources. Any number of threads may read at the same time. Movable; a moved-from view can
+// only be destroyed.
 //
 // Implemented in src/convert.
 #ifndef RESHARD_TARGET_VIEW_H_
@@ -47,18 +47,21 @@ class TargetView {
   TargetView& operator=(TargetView&& other) noexcept;
   ~TargetView();
 
-  // What opening has found.
+  // The results of opening.
   const Findings& findings() const;
 
   // The files, of ranks by rank. Sizes are exact.
   std::span<const TargetFileSummary> files() const;
 
-  // Fills `out` with the bytes of file number `file` from `offset` on. A file that states its
-  // CRC-32 is read whole when the number is asked for first. Errors: kInvalidArgument for bytes
-  // that the file has not; kChanged, kCorrupt and kIo from the sources; kCancelled.
+  // Fills `out` with the bytes of file number `file` from `offset` on. If a file states its CRC-32,
+  // the first read of that number reads the whole file.
+  // Errors:
+  //   kInvalidArgument: bytes beyond the end of the file
+  //   kChanged, kCorrupt, kIo: from the sources
+  //   kCancelled
   Status Read(size_t file, uint64_t offset, std::span<std::byte> out) const;
 
-  // Starts reading what these bytes are made of, and does not wait for it. Errors: as Read.
+  // Starts to read the source bytes of this range, without waiting. Errors: as Read.
   Status Prefetch(size_t file, ByteRange range) const;
 
   // Calls `take` in the calling thread with the bytes `range` of file number `file`, in order, a

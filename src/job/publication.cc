@@ -39,8 +39,8 @@ uint64_t WarnOfLost(const std::map<std::string, uint64_t>& values, std::string_v
   return all;
 }
 
-// The stamps of the spec's sources, and of those of the earlier runs that it joins. A file counts
-// as known only if all of them have the same stamp for it.
+// The stamps of the spec's sources, joined with those of the earlier runs that it joins. A file
+// counts as known only if all these runs have the same stamp.
 std::vector<SourceStamp> JoinStamps(const JobSpec& spec, const TargetFindings& findings) {
   std::map<std::string_view, SourceStamp> stamps;
   for (const SourceStamp& stamp : spec.stamps) stamps.emplace(stamp.path, stamp);
@@ -61,8 +61,8 @@ std::vector<SourceStamp> JoinStamps(const JobSpec& spec, const TargetFindings& f
   return all;
 }
 
-// The spec's files, and those of earlier runs of the plan that are still there, as their part
-// records tell.
+// The spec's files, and the remaining files of earlier runs of the plan, with the facts of their
+// part records.
 Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings,
                              const JobFolder& folder, const OutputDirectory& target,
                              PublishReport& report) {

@@ -176,8 +176,8 @@ class ContentsReader {
     return values;
   }
 
-  // The number of a parameter of which each rank's value counts by itself is its place in
-  // parameters_; that of one that its stage's layouts cut is its place in those, and as much more.
+  // The numbers of parameters. If each rank's value counts by itself: the place in parameters_. If
+  // a layout of the stage cuts it: its place among these layouts, plus the size of parameters_.
   Result<std::optional<size_t>> Places(const RankFileOfStage& rank, const StoredArray& info,
                                        std::vector<BlockCopy>& copies) {
     const auto own = by_name_.find(info.name);
@@ -188,7 +188,8 @@ class ContentsReader {
     const auto stage = stages_.find(rank.stage);
     if (stage == stages_.end() || info.kind != ArrayKind::kTensor) return std::optional<size_t>();
     const std::optional<size_t> layout = stage->second.Find(info.name);
-    if (!layout) return layout;  // what only another stage's layouts cut has no meaning here
+    // in this stage, a parameter that only another stage's layouts cut has no meaning
+    if (!layout) return layout;
     RESHARD_RETURN_IF_ERROR(stage->second.AddPlaces(*layout, rank, info, copies));
     return std::optional(parameters_.size() + *layout);
   }
@@ -220,7 +221,7 @@ class ContentsReader {
     values[value].Add(source_.RankOf(rank.stage, rank.local));
   }
 
-  // Returns what a stage's shards of a parameter have to be, when a lower stage holds it too.
+  // Returns the expected value for a stage's shards of a parameter, if a lower stage holds it too.
   std::optional<StageShards::Original> OriginalOf(std::string_view name, int64_t stage,
                                                   const CheckpointContents& contents) const {
     const auto place = by_name_.find(name);

@@ -39,7 +39,7 @@ class LostInCasts {
   }
 
  private:
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::map<std::string, CastLoss, std::less<>> losses_;
 };
 
