@@ -252,7 +252,7 @@ struct MakeStrategyOptions {
   std::string output;     // JSON where the name ends in .json, else protobuf
   // Full tensors that patterns match, a file or a folder; empty: the specification has names.
   std::string checkpoint;
-  // In place of a specification: the source whose parameters `cluster` is to hold. With `path`
+  // In place of a specification: a source with the parameters of the new strategy. With `path`
   // alone it may also be a strategy.
   SourceSpec like;
   Cluster cluster;
@@ -273,7 +273,7 @@ struct MakeStrategyReport {
 // Errors:
 // - kNotFound
 // - kInvalidArgument: the specification breaks its schema, or has patterns without a checkpoint
-// - kMismatch: parameters cannot be cut so, or all names of one stage read as those of a pipeline
+// - kMismatch: parameters cannot be cut so, or the names of a stage look like a pipeline's names
 // - kAlreadyExists
 // - those of opening a source
 Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options);

@@ -30,17 +30,17 @@ struct ViewOptions {
   // Bytes that the view may hold, as ConvertOptions::memory_limit.
   uint64_t memory_limit = 0;
   SourceIo io = SourceIo::kAuto;
-  // What was read of sources stays in the page cache, and is no memory of the view's: where several
-  // files are read that share sources, each source byte is read from the disk once.
+  // Pages of sources stay in the page cache and do not count as memory of the view. So a source byte
+  // that several files share is read from the disk once.
   bool keep_pages = false;
 };
 
 class TargetView {
  public:
   // Opens the sources, plans every file and checks both, as Convert does before it writes.
-  // `spec.target.folder` may be empty, and is not looked at. Errors: those of Plan but for what
-  // concerns the target folder; kInvalidArgument for encrypted targets, of which a view has not the
-  // bytes.
+  // `spec.target.folder` may be empty and has no effect. Errors: as Plan, without the errors of a
+  // target folder; kInvalidArgument for encrypted targets: their random vectors differ from call to
+  // call.
   static Result<TargetView> Open(const ConversionSpec& spec, const ViewOptions& options = {});
 
   TargetView(TargetView&& other) noexcept;
@@ -65,18 +65,18 @@ class TargetView {
   Status Prefetch(size_t file, ByteRange range) const;
 
   // Calls `take` in the calling thread with the bytes `range` of file number `file`, in order, a
-  // few MiB at a time, while RunOptions::jobs threads put the next ones together. At the end the
-  // sources still have to be the files that were opened. A whole file is proved as Convert proves
-  // what it writes, by the digests of both sides, unless `checksum` is false. `take` has bytes
-  // before all is proved: what it made of them counts only if this returns ok. Returns warnings of
-  // what casts lost. Errors: those of `take`, Read and VerifyUnchanged; kMismatch, with
-  // `refuse_overflow`, for the first bytes with a value that a cast lost; kInternal.
+  // few MiB at a time. Meanwhile RunOptions::jobs threads gather the next bytes. At the end the
+  // sources must still be the files that were opened. A whole file is proved by the digests of both
+  // sides, as in Convert, unless `checksum` is false. `take` gets bytes before the proof: its
+  // results count only if this call returns ok. Returns warnings about values that casts lost.
+  // Errors: as `take`, Read and VerifyUnchanged; kMismatch, with `refuse_overflow`, at the first
+  // value that a cast lost; kInternal.
   Result<std::vector<Warning>> Stream(
       size_t file, ByteRange range,
       const std::function<Status(std::span<const std::byte>)>& take) const;
 
-  // Returns ok if the sources are still the files that were opened. What was read before counts
-  // only then. Errors: kChanged, naming a file; kIo.
+  // Returns ok if the sources are still the files that were opened. Bytes of earlier reads are
+  // valid only then. Errors: kChanged, naming a file; kIo.
   Status VerifyUnchanged() const;
   // As above, of the sources of file number `file`.
   Status VerifyUnchanged(size_t file) const;
