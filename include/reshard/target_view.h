@@ -30,8 +30,8 @@ struct ViewOptions {
   // Bytes that the view may hold, as ConvertOptions::memory_limit.
   uint64_t memory_limit = 0;
   SourceIo io = SourceIo::kAuto;
-  // Pages of sources stay in the page cache and do not count as memory of the view. So a source byte
-  // that several files share is read from the disk once.
+  // Pages of sources stay in the page cache and do not count as memory of the view. So a source
+  // byte that several files share is read from the disk once.
   bool keep_pages = false;
 };
 
