@@ -218,7 +218,7 @@ class Fields {
 
   void Put(const MakeStrategyReport& report, const ReportedCall& call) {
     Begin("MadeStrategyReport", "StrategyReport",
-          "A strategy file that was made of a specification.");
+          "A strategy file that was made of a specification or a source.");
     AddWrittenStrategy(report, call).Add("notes", Messages{report.notes}).End();
   }
 

@@ -595,7 +595,7 @@ def test_strategies_are_made_converted_and_merged_as_the_program_does(samples, f
     assert any("layouts cut them" in note for note in report.notes)
     sharded = tmp_path / "sharded.json"
     reshard.make_strategy(sharded, like=full, **options, optimizer_sharding=True, stage_layers=[1, 1])
-    assert reshard.read_strategy(sharded).layout("lm_head.weight").opt_weight_shard_size == 2
+    assert reshard.read_strategy(sharded).layout("model.tok_embeddings.embedding_weight").opt_weight_shard_size == 2
     with pytest.raises(ValueError, match="stage_layers"):
         reshard.make_strategy(tmp_path / "without.json", like=full, **options, stage_layers=[2])
     with pytest.raises(TypeError):
