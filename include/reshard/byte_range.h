@@ -9,8 +9,8 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// Bytes [offset, offset + length) of a file; whoever makes one has checked that the sum does not
-// overflow.
+// Bytes [offset, offset + length) of a file. The code that makes a range checks that the sum does
+// not overflow.
 struct ByteRange {
   uint64_t offset = 0;
   uint64_t length = 0;

@@ -1,19 +1,18 @@
-// Start here. Checkpoint: one file as a store of named tensors.
+// Start here. Checkpoint is one file as a store of named tensors.
 //
 //   auto checkpoint = reshard::Checkpoint::Open("net-1_100.ckpt");
 //   if (!checkpoint.ok()) ...
 //   auto spans = checkpoint->View("dense.weight");
 //
 // ShardedCheckpoint: the full tensors of a sharded checkpoint, read by box without a conversion. A
-// rank of a new cluster opens the old checkpoint and reads its own slice of each parameter, from
-// whichever files hold it.
+// rank of a new cluster opens the old checkpoint and reads its own slice of each parameter from the
+// files that hold it.
 //
-// WriteCheckpoint: arrays in memory into one file.
+// WriteCheckpoint writes arrays from memory into one file. ListRankFiles chooses one file in each
+// rank folder.
 //
-// ListRankFiles: the file chosen in each rank folder.
-//
-// Opening reads headers only. The classes are move-only; const member functions may be called from
-// any number of threads.
+// Opening reads headers only. The classes are move-only. Any number of threads may call const
+// member functions.
 //
 // Implemented in src/api.
 #ifndef RESHARD_CHECKPOINT_H_
@@ -41,15 +40,19 @@ struct RankFiles;
 
 class Checkpoint {
  public:
-  // Opens and indexes a .ckpt or safetensors file; `key` is that of an encrypted one.
-  // Errors: kNotFound, kCorrupt (path, parameter, offset, expected, found; another key),
-  // kUnsupported (encrypted, without a key), kIo; kInvalidArgument for a key that the file's mode
-  // does not take.
+  // Opens and indexes a .ckpt or safetensors file. Pass `key` if the file is encrypted.
+  // Errors:
+  //   kNotFound, kIo
+  //   kCorrupt: names path, parameter, offset, expected and found values; also for a wrong key
+  //   kUnsupported: an encrypted file without a key
+  //   kInvalidArgument: the file's mode does not take this key
   static Result<Checkpoint> Open(const std::string& path,
                                  std::shared_ptr<const EncryptionKey> key = nullptr);
-  // Opens file number `place` of those that ListRankFiles returned. A file of a folder of whole
-  // tensors has been indexed by then and is not indexed again; the checkpoint has the tensors that
-  // the folder's index puts there. More errors: kChanged; kInvalidArgument for no such place.
+  // Opens file number `place` of a list that ListRankFiles returned. ListRankFiles has already
+  // indexed the files of a folder of whole tensors, so they are not indexed again. The checkpoint
+  // has the tensors that the folder's index assigns to the file. More errors:
+  //   kChanged
+  //   kInvalidArgument: no such place
   static Result<Checkpoint> Open(const RankFiles& listed, size_t place,
                                  std::shared_ptr<const EncryptionKey> key = nullptr);
 
@@ -69,12 +72,16 @@ class Checkpoint {
   // The CRC-32 in the file's trailer, if it has one. It is not checked.
   std::optional<uint64_t> crc() const;
 
-  // Returns the content of a parameter as spans of the mapped file; nothing is copied. One span for
-  // each Value: a .ckpt file has several for a tensor above 512 MiB. Of a MapTensor: keys, values
-  // and status of each Value. The spans are valid while the Checkpoint lives. If another process
-  // truncates the file meanwhile, touching a span beyond the new end raises SIGBUS, and the rest of
-  // the last page reads as 0; ShardedCheckpoint::Read guards against both. Errors: kNotFound;
-  // kUnsupported for what is no text of an encrypted file (ShardedCheckpoint::Read copies it).
+  // Returns the content of a parameter as spans of the mapped file, without a copy. Each Value has
+  // one span: a .ckpt file has several Values for a tensor above 512 MiB. A MapTensor has the spans
+  // keys, values and status for each Value. The spans are valid while the Checkpoint lives.
+  //
+  // If another process truncates the file meanwhile, touching a span beyond the new end raises
+  // SIGBUS, and the rest of the last page reads as 0. ShardedCheckpoint::Read guards against both.
+  // Errors:
+  //   kNotFound
+  //   kUnsupported: the file is encrypted and the parameter is not a text; use
+  //   ShardedCheckpoint::Read
   Result<std::vector<std::span<const std::byte>>> View(std::string_view name) const;
 
   // Returns whether each span of View(name) begins at a multiple of the element size, so that it
@@ -89,13 +96,13 @@ class Checkpoint {
   std::unique_ptr<State> state_;
 };
 
-// A parameter that is in memory, which is the caller's.
+// A parameter in the caller's memory.
 struct ArrayToWrite {
   std::string_view name;
-  ArrayKind kind = ArrayKind::kTensor;  // or kText, of which dtype and shape have no meaning
+  ArrayKind kind = ArrayKind::kTensor;  // or kText; then dtype and shape have no meaning
   DType dtype = DType::kFloat32;
   Shape shape = {};
-  std::span<const std::byte> bytes;  // row-major; of a text UTF-32LE code points, at least one
+  std::span<const std::byte> bytes;  // row-major; for a text, UTF-32LE code points, at least one
 };
 
 struct WriteCheckpointOptions {
@@ -112,12 +119,16 @@ struct WriteCheckpointOptions {
   RunOptions run = {};  // but for its jobs: one thread writes
 };
 
-// Writes the arrays, in their order, into the file `output`, with the bytes that MindSpore's
-// save_checkpoint or the safetensors library write. It appears whole and durable, or not at all;
-// where it is encrypted, no file has plain bytes. Returns its size in bytes. Errors:
-// kInvalidArgument for two arrays of one name, bytes that are not those of dtype and shape, and a
-// key that the mode does not take; kUnsupported for what the format cannot hold; kAlreadyExists;
-// kIo; kCancelled.
+// Writes the arrays, in their order, into the file `output`. The bytes are exactly
+// as MindSpore's save_checkpoint or the safetensors library write them. The file appears whole and
+// durable, or not at all. If it is encrypted, plain bytes never reach a file. Returns its size in
+// bytes.
+// Errors:
+//   kInvalidArgument: two arrays with one name; bytes that do not fit dtype and shape; a key that
+//   the
+//     mode does not take
+//   kUnsupported: an array that the format cannot hold
+//   kAlreadyExists, kIo, kCancelled
 Result<uint64_t> WriteCheckpoint(std::span<const ArrayToWrite> arrays,
                                  const WriteCheckpointOptions& options);
 
@@ -153,24 +164,24 @@ class ShardedCheckpoint {
     std::vector<ByteRange> content;
   };
 
-  // A box that is to be read, and where to.
+  // A box to read, and its destination.
   struct BoxRead {
     std::string_view name;
     Box box;
     std::span<std::byte> destination;  // of exactly the box's size
   };
 
-  // What may be done with the bytes of a mapped file.
+  // How the caller may use the bytes of a mapped file.
   enum class MapKind {
     kReadOnly,
-    // They may be written to: what is, is seen by this map alone, and the file stays as it is.
+    // The caller may write to the bytes. Only this map sees the writes; the file does not change.
     kPrivate,
   };
 
-  // A file that is mapped, whole, as long as a copy of `data` lives. If another process truncates
-  // it meanwhile, touching bytes beyond the new end raises SIGBUS.
+  // A whole file, mapped as long as a copy of `data` lives. If another process truncates it
+  // meanwhile, touching bytes beyond the new end raises SIGBUS.
   struct MappedFile {
-    std::shared_ptr<std::byte> data;  // the first byte; written to only where the map is private
+    std::shared_ptr<std::byte> data;  // the first byte; writable only in a private map
     uint64_t size = 0;
   };
 
@@ -183,19 +194,20 @@ class ShardedCheckpoint {
 
   struct Tensor : TensorInfo {
     int64_t stage = 0;  // the pipeline stage that its values come from
-    // Without a layout each rank has a value of its own; that of the stage's first rank is read.
+    // Without a layout each rank has its own value. Then the value of the stage's first rank is
+    // read.
     bool in_strategy = false;
   };
 
   // Opens the checkpoint in `folder`: rank folders, or a pattern (SourceSpec::path). `strategy` is
-  // the one that it was saved with; none: the tensors are full, in rank_0 or
-  // in the one file that `folder` names. `suffix`, "-EPOCH_STEP", chooses the checkpoint in each
-  // rank folder; empty: the latest. Errors: kNotFound, kCorrupt, kMismatch, kUnsupported, kIo.
-  // `key` is as SourceSpec::key.
+  // the strategy that it was saved with. Without one the tensors are full, in rank_0 or in the one
+  // file that `folder` names. `suffix`, "-EPOCH_STEP", chooses the checkpoint in each rank folder;
+  // empty: the latest. `key` is as SourceSpec::key. Errors: kNotFound, kCorrupt, kMismatch,
+  // kUnsupported, kIo.
   static Result<ShardedCheckpoint> Open(const std::string& folder, const StrategyRef& strategy,
                                         const std::string& suffix = "",
                                         std::shared_ptr<const EncryptionKey> key = nullptr);
-  // The same of any source, read in one way or the other.
+  // As above, for any source. `io` chooses how files are read.
   static Result<ShardedCheckpoint> Open(const SourceSpec& source, SourceIo io = SourceIo::kAuto);
 
   ShardedCheckpoint(ShardedCheckpoint&&) noexcept;
@@ -209,42 +221,48 @@ class ShardedCheckpoint {
   const std::vector<Warning>& warnings() const;
   // Texts and MapTensors, in the order of the files.
   const std::vector<TensorInfo>& others() const;
-  // "EPOCH_STEP" where the names of all files tell it, else empty.
+  // "EPOCH_STEP" if the names of all files have it, else empty.
   std::string step() const;
-  // The files that the tensors are read from, by rank; those of a folder of whole tensors are
-  // numbered as if they were ranks.
+  // The files that the tensors are read from, by rank. In a folder of whole tensors the file
+  // numbers stand for ranks.
   const std::vector<RankFiles::File>& files() const;
-  // Whether threads of its own may be reading ahead, which files on servers have. A process that is
-  // forked has none of them and cannot use the checkpoint.
+  // Whether the checkpoint has threads that read ahead; files on servers have. A forked process
+  // lacks these threads and cannot use the checkpoint.
   bool HasThreads() const;
 
   // Returns the boxes that the tensor is cut into, in row-major order, with the ranks that hold
-  // them. Errors: kNotFound; those of opening a file.
+  // them. Errors: kNotFound, and the errors of opening a file.
   Result<std::vector<Shard>> Shards(std::string_view name) const;
 
-  // Copies the elements of `box`, row-major, to `destination`, which has exactly the box's size in
-  // bytes. The elements come from whichever files hold them. As in a conversion, the copy is
-  // planned, its coverage proved, truncation noticed. Errors: kNotFound; kInvalidArgument when
-  // the box leaves the tensor or the destination has another size; kMismatch when shards disagree
-  // or no file holds a part; kChanged, kIo.
+  // Copies the elements of `box`, row-major, to `destination`. Its size has to be the box's size in
+  // bytes. The elements come from the files that hold them. As in a conversion, the copy is
+  // planned, its coverage is proved, and truncation is noticed.
+  // Errors:
+  //   kNotFound, kChanged, kIo
+  //   kInvalidArgument: the box leaves the tensor, or the destination has another size
+  //   kMismatch: shards disagree, or no file holds a part
   Status Read(std::string_view name, const Box& box, std::span<std::byte> destination) const;
 
-  // Reads several boxes side by side on run.jobs threads, large ones in pieces. Nothing is read
-  // unless all names, boxes and destinations are right; after an error their contents mean nothing.
-  // Errors: as above; kCancelled.
+  // Reads several boxes side by side on run.jobs threads, large boxes in pieces. Names, boxes and
+  // destinations are checked before the first read. After an error the contents of the destinations
+  // have no meaning. Errors: as above; kCancelled.
   Status Read(std::span<const BoxRead> boxes, const RunOptions& run) const;
 
-  // Returns the parts, each as one file holds it, that together have all elements of `box`.
-  // Errors: kNotFound, kInvalidArgument, kMismatch as Read.
+  // Returns the parts, each as one file holds it, that together have all elements of `box`. Errors:
+  // kNotFound, kInvalidArgument, kMismatch as Read.
   Result<std::vector<Part>> Locate(std::string_view name, const Box& box) const;
 
-  // Maps the file of a rank: at Part::content lie the bytes of its arrays. Errors: kNotFound
-  // for a rank without a file; kChanged when it is another file than the one that was opened;
-  // kUnsupported for an encrypted one; kIo.
+  // Maps the file of a rank. Part::content gives the places of its arrays in the map.
+
+  // Errors:
+  //   kNotFound: the rank has no file
+  //   kChanged: the path leads to another file than the one that was opened
+  //   kUnsupported: the file is encrypted
+  //   kIo
   Result<MappedFile> Map(int64_t rank, MapKind kind) const;
 
-  // Returns the text `name`, one part, or the parts of a MapTensor: keys, values and status of each
-  // of its Values. Errors: kNotFound; those of Read.
+  // Returns one part for a text. For a MapTensor, returns keys, values and status of each Value.
+  // Errors: kNotFound, and the errors of Read.
   Result<std::vector<StoredPart>> ReadOther(std::string_view name) const;
 
  private:
@@ -254,10 +272,12 @@ class ShardedCheckpoint {
 };
 
 // Chooses one file in each folder rank_N of `folder`, or for each rank of a pattern
-// (SourceSpec::path, reshard/options.h): the one whose name, without extension, ends in `suffix`;
-// with an empty `suffix` the one of the greatest (epoch, step). Of a folder of whole tensors it
-// lists all files, numbered as if they were ranks. Errors: kNotFound; kMismatch when steps differ
-// or several files fit (they are listed); kUnsupported, kIo.
+// (SourceSpec::path, reshard/options.h). The name of the file, without extension, ends in `suffix`.
+// With an empty `suffix` it is the file of the greatest (epoch, step). In a folder of whole tensors
+// the list has all files, and their numbers stand for ranks.
+// Errors:
+//   kNotFound, kUnsupported, kIo
+//   kMismatch: steps differ, or several files fit; the message lists them
 Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix);
 
 }  // namespace v0_1

@@ -1,12 +1,12 @@
-// DigestCheckpoint, Diff and MeasureValues: what checkpoints hold, parameter by parameter, however
-// they are cut. Also the findings of all comparisons: differences in values, in files and between
-// replicas, and damage to a target folder.
+// DigestCheckpoint, Diff and MeasureValues: the contents of checkpoints, parameter by parameter.
+// The results do not depend on how a checkpoint is cut. This header also has the findings of all
+// comparisons: differences in values, in files and between replicas, and damage to a target folder.
 //
 // Two checkpoints hold the same parameters when names, dtypes, full shapes and digests agree. Every
 // byte is read once, in pieces; memory does not depend on the tensors' sizes. Any number of calls
-// may run at once; each uses its own threads and state. They do not print.
+// may run at once; each uses its own threads and state. The functions do not print.
 //
-// Implemented in src/verify (what is found: plain values) and src/api.
+// Implemented in src/verify (the findings, plain values) and src/api.
 #ifndef RESHARD_COMPARE_H_
 #define RESHARD_COMPARE_H_
 
@@ -25,8 +25,8 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// How the elements of two float tensors of one dtype and shape differ. Elements of the same bits
-// are equal, NaNs among them; the three counts have no element in common.
+// Differences between the elements of two float tensors with equal dtype and shape. Elements with
+// equal bits are equal, NaNs too. Each differing element is in exactly one of the three counts.
 struct ValueDifference {
   uint64_t numbers = 0;             // two numbers of other bits (0 and -0 too)
   uint64_t nan_against_number = 0;  // a NaN on one side only
@@ -39,10 +39,10 @@ struct FileDifference {
   // The first byte of a target file that the sources contradict.
   struct First {
     uint64_t offset = 0;  // in the target file
-    // Whose content or header the byte belongs to; "" in the header of an empty tensor.
+    // The parameter that owns the byte; "" in the header of an empty tensor.
     std::string parameter;
     bool in_header = false;
-    // Of a byte of content: its place in the shard, and in the source.
+    // If the byte is content: its place in the shard, and in the source.
     uint64_t shard_offset = 0;  // in the row-major bytes of the target's shard
     std::string source_path;
     uint64_t source_offset = 0;
@@ -68,7 +68,7 @@ struct ReplicaReport {
     uint64_t offset = 0;      // else: the first byte of the shard that differs
   };
 
-  // A parameter whose replicas differ.
+  // A parameter with differing replicas.
   struct Difference {
     std::string parameter;
     int64_t stage = 0;        // of the source
@@ -78,30 +78,30 @@ struct ReplicaReport {
 
   uint64_t compared = 0;   // parameters with a shard that several ranks hold, counted in each stage
   uint64_t shards = 0;     // such shards, counted in each rank
-  uint64_t bytes = 0;      // of these shards
+  uint64_t bytes = 0;      // the bytes in these shards
   uint64_t differing = 0;  // of the parameters
   std::vector<Difference> differences;  // the first 20, in the order of the strategy
 };
 
-// What a sample of replicas read.
+// The extent of a sample of replicas.
 struct ReplicaSample {
   uint64_t parameters = 0;   // sampled, in each stage
-  uint64_t comparisons = 0;  // of a rank's part of a parameter with a replica of it
-  // Of these, parts of matrices that are equal and not one value throughout: evidence for the
-  // strategy. Without any it is unconfirmed.
+  uint64_t comparisons = 0;  // a comparison: a rank's part of a parameter with a replica
+  // Comparisons of matrix parts that are equal and not one value throughout. They are evidence for
+  // the strategy. With 0 the strategy is unconfirmed.
   uint64_t confirming = 0;
   uint64_t files = 0;         // sampled
-  uint64_t files_opened = 0;  // of these, only for the sample
+  uint64_t files_opened = 0;  // sampled files that only the sample opened
   uint64_t reads = 0;
   uint64_t bytes = 0;
   double seconds = 0;
 };
 
-// What the ranks of one checkpoint hold of the same parameters.
+// How the ranks of a checkpoint agree about the same parameters.
 struct RankFindings {
   ReplicaReport replicas;
-  // Parameters whose values differ from rank to rank, as they may: those that no layout cuts, and
-  // accumulated gradients (accu_grads*). In the order of the files.
+  // Parameters whose values may differ from rank to rank, and do: parameters that no layout cuts,
+  // and accumulated gradients (accu_grads*). In the order of the files.
   std::vector<std::string> own_values;
 };
 
@@ -122,14 +122,14 @@ struct Damage {
     ByteRange range;
   };
 
-  // Of a target file, part record, manifest or list of checksums; relative to the target folder.
+  // The path of a target file, part record, manifest or list of checksums, in the target folder.
   std::string path;
   Kind kind = Kind::kContent;
   std::string detail = {};          // what was expected and found, in words
-  std::optional<Block> block = {};  // the first that is bad or cut off, where that is known
+  std::optional<Block> block = {};  // the first bad or cut block, if known
   uint64_t bad_blocks = 0;
-  // The first 20 parameters, in file order, whose content is damaged; if none is, those whose
-  // header lies in a bad block.
+  // The first 20 parameters, in file order, with damaged content. If no content is damaged: the
+  // parameters with a header in a bad block.
   std::vector<std::string> parameters = {};
   uint64_t parameter_count = 0;  // all such parameters
 };
@@ -140,7 +140,7 @@ std::string_view DamageKindName(Damage::Kind kind);
 struct DamageReport {
   std::vector<std::string> manifests;  // their names, sorted
   uint64_t files = 0;                  // listed in the manifests
-  uint64_t bytes = 0;                  // read of these
+  uint64_t bytes = 0;                  // read of the listed files
   uint64_t files_without_digest = 0;   // only their sizes are known
   std::vector<Damage> damages;         // by manifest, then by path
   std::vector<std::string> notes;      // lists of checksums that are missing
@@ -148,59 +148,63 @@ struct DamageReport {
 
 struct DigestOptions {
   SourceSpec source;
-  // Patterns (GlobMatch, reshard/parameters.h): a parameter is read if one of `include` matches its
-  // name, or that is empty, and none of `exclude` does.
+  // Patterns (GlobMatch, reshard/parameters.h). A parameter is read if a pattern of `include`
+  // matches its name, or `include` is empty, and no pattern of `exclude` matches.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};
-  // Read one replica of each shard, and of what no layout cuts the lowest rank's value.
+  // Read one replica of each shard. For a parameter that no layout cuts, read the value of the
+  // lowest rank.
   bool one_replica = false;
   RunOptions run = {};
 };
 
 struct DigestReport {
   struct Parameter : TensorInfo {
-    // 32 lower-case hexadecimal digits: of the row-major bytes of the full tensor
-    // (docs/reference/cli.md, "digest"); of a text its characters, of a MapTensor its Values as
-    // they stand in the file.
+    // 32 lower-case hexadecimal digits (docs/reference/cli.md, "digest"). The digest covers the
+    // row-major bytes of a full tensor, the characters of a text, or a MapTensor's Values as in the
+    // file.
     std::string digest;
-    // If ranks hold different values of a parameter that no layout cuts, each value has an entry of
-    // its own, ordered by its lowest rank; these are its ranks, ascending. Else empty.
+    // The ranks that hold this value, ascending, if ranks hold different values of a parameter that
+    // no layout cuts. Each value then has an entry; entries are ordered by the lowest rank. Else
+    // empty.
     std::vector<int64_t> ranks;
   };
 
   std::vector<Warning> warnings;
   std::vector<Parameter> parameters;  // in the order of the files
-  // Of all of them, 32 lower-case hexadecimal digits: equal where names, types, shapes, sizes and
-  // digests are, whatever their order and the ranks (docs/reference/cli.md, "digest").
+  // The digest of all parameters, 32 lower-case hexadecimal digits. It depends on names, types,
+  // shapes, sizes and digests, not on order or ranks (docs/reference/cli.md, "digest").
   std::string digest;
-  uint64_t bytes = 0;                 // of all of them
-  uint64_t bytes_read = 0;            // of files that were read whole, their sizes
+  uint64_t bytes = 0;                 // of all parameters
+  uint64_t bytes_read = 0;            // includes the full sizes of files that were read whole
   std::optional<RankFindings> ranks;  // none with one_replica
 };
 
-// Reads every file of a checkpoint once, and compares the replicas; where they differ, the digest
-// is of those of the lowest ranks. Files with a CRC trailer are checked first. Errors:
-// kInvalidArgument, also where the patterns match no tensor; kNotFound, kCorrupt, kMismatch,
-// kUnsupported; kChanged when files changed meanwhile; kIo, kResourceExhausted, kCancelled.
+// Reads every file of a checkpoint once, and compares the replicas. If replicas differ, the digest
+// covers the replica of the lowest rank. Files with a CRC trailer are checked first.
+// Errors:
+//   kInvalidArgument: also if the patterns select no parameter
+//   kChanged: a file changed meanwhile
+//   kNotFound, kCorrupt, kMismatch, kUnsupported, kIo, kResourceExhausted, kCancelled
 Result<DigestReport> DigestCheckpoint(const DigestOptions& options);
 
 struct DiffOptions {
   SourceSpec a;
   SourceSpec b;
-  // Patterns (GlobMatch, reshard/parameters.h): a parameter is compared if one of `include` matches
-  // its name, or that is empty, and none of `exclude` does.
+  // Patterns (GlobMatch, reshard/parameters.h). A parameter is compared if a pattern of `include`
+  // matches its name, or `include` is empty, and no pattern of `exclude` matches.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};
-  bool values = false;  // of tensors of floats that differ: count and compare their elements
-  // Compare one replica of each shard, and of what no layout cuts the lowest rank's value, byte by
-  // byte, and read no other.
+  bool values = false;  // if float tensors differ: count and compare their elements
+  // Compare one replica of each shard byte by byte, and read only these. For a parameter that no
+  // layout cuts, compare the value of the lowest rank.
   bool one_replica = false;
   RunOptions run = {};
 };
 
 struct DiffReport {
   enum class Relation {
-    kEqual,      // every byte; of what no layout cuts, all values that ranks hold
+    kEqual,      // every byte; without a layout, all values that ranks hold
     kDifferent,  // same dtype and full shape, other bytes
     kOtherType,  // another dtype or full shape; the bytes are not compared
     kOnlyInA,
@@ -210,13 +214,13 @@ struct DiffReport {
   struct Parameter {
     std::string name;
     Relation relation = Relation::kEqual;
-    std::optional<TensorInfo> a;  // where it has the parameter
+    std::optional<TensorInfo> a;  // if A has the parameter
     std::optional<TensorInfo> b;
-    // Of different tensors of Float16, BFloat16, Float32 or Float64, when they were asked for: of
-    // the lowest ranks that hold each shard.
+    // For different tensors of Float16, BFloat16, Float32 or Float64, if `values` was set. The
+    // elements are those of the lowest rank that holds each shard.
     std::optional<ValueDifference> values;
-    // Of a parameter that no layout cuts: the ranks whose value no rank of the other side holds,
-    // where these are some of those that have it.
+    // Ranks whose value no rank of the other side holds. Filled only for a parameter that no layout
+    // cuts, and only if these are some and not all of its ranks.
     std::vector<int64_t> a_ranks;
     std::vector<int64_t> b_ranks;
   };
@@ -224,41 +228,43 @@ struct DiffReport {
   std::vector<Warning> warnings;
   std::vector<Parameter> parameters;  // in the order of A's files, then those only in B
   uint64_t bytes = 0;                 // of the parameters that were compared, on each side
-  uint64_t bytes_read = 0;            // of both; of files that were read whole, their sizes
-  // What the ranks of each side hold; none with one_replica.
+  uint64_t bytes_read = 0;  // of both sides; includes the full sizes of files that were read whole
+  // How the ranks of each side agree; no value with one_replica.
   std::optional<RankFindings> a;
   std::optional<RankFindings> b;
 
   uint64_t Count(Relation relation) const;
-  // Whether all parameters are equal, and all replicas on either side.
+  // Whether all parameters and all replicas on either side are equal.
   bool equal() const;
 };
 
-// Compares. Every file of both sides is read once, to digests of 128 bits of each shard: those of
-// the ranks that hold the same shard are compared, and those of the full tensors of both sides.
-// Replicas that differ are then compared byte by byte. Files with a CRC trailer are checked first.
-// Errors: kInvalidArgument, also where the patterns match no tensor; kNotFound, kCorrupt,
-// kMismatch, kUnsupported; kChanged when files changed meanwhile; kIo, kResourceExhausted,
-// kCancelled.
+// Compares two checkpoints. Every file of both sides is read once, into digests of 128 bits of each
+// shard. The digests of ranks that hold the same shard are compared, then the digests of the full
+// tensors of both sides. Replicas that differ are compared again, byte by byte. Files with a CRC
+// trailer are checked first.
+// Errors:
+//   kInvalidArgument: also if the patterns select no parameter
+//   kChanged: a file changed meanwhile
+//   kNotFound, kCorrupt, kMismatch, kUnsupported, kIo, kResourceExhausted, kCancelled
 Result<DiffReport> Diff(const DiffOptions& options);
 
 struct StatisticsOptions {
   SourceSpec source;
-  // Patterns, as those of DigestOptions; where they take none, none is read.
+  // Patterns, as in DigestOptions. If they select no parameter, the report is empty.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};
   RunOptions run;
 };
 
 struct StatisticsReport {
-  // int64_t of signed integers, uint64_t of unsigned ones and Bool, double of floats: exact.
+  // int64_t for signed integers, uint64_t for unsigned integers and Bool, double for floats: exact.
   using Number = std::variant<int64_t, uint64_t, double>;
 
   struct Values {
     uint64_t values = 0;  // Complex: two for each element, its parts; Int4: two for each byte
     uint64_t nans = 0;
     uint64_t infinities = 0;
-    // Of the values that are neither; nothing where there is none.
+    // Of the values that are not NaN or infinite; no value if there are none.
     std::optional<Number> least;
     std::optional<Number> greatest;
     std::optional<double>
@@ -274,8 +280,8 @@ struct StatisticsReport {
   uint64_t bytes = 0;                 // read
 };
 
-// Reads. A parameter that no layout cuts is taken from the lowest rank that has it.
-// Errors: kInvalidArgument, kNotFound, kCorrupt, kMismatch, kUnsupported; kChanged when a file
+// Measures the values. For a parameter that no layout cuts, reads the lowest rank that has it.
+// Errors: kInvalidArgument, kNotFound, kCorrupt, kMismatch, kUnsupported; kChanged if a file
 // changed meanwhile; kIo, kResourceExhausted, kCancelled.
 Result<StatisticsReport> MeasureValues(const StatisticsOptions& options);
 

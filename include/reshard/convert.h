@@ -1,8 +1,9 @@
-// Convert copies a checkpoint into another layout. Plan shows what that would do. CommitWorkers
-// publishes what several processes have staged. Recode writes files in another format.
+// Convert copies a checkpoint into another layout. Plan shows what Convert would do, without
+// writing. CommitWorkers publishes the files that several processes have staged. Recode writes
+// files in another format.
 //
-// All functions may run in several threads at once; each call uses its own threads and state. They
-// print nothing. Two conversions into one target folder exclude each other by a lock.
+// All functions may run in several threads at once; each call uses its own threads and state. The
+// functions do not print. A lock keeps two conversions from writing into one target folder.
 //
 // Implemented in src/convert.
 #ifndef RESHARD_CONVERT_H_
@@ -30,17 +31,17 @@ inline namespace v0_1 {
 struct ConvertOptions : ConversionSpec, OutputChoice {
   CheckChoice checks;
   RunOptions run;
-  // Bytes that the call may hold, page cache included, besides what the process had before. A run
-  // that needs more is refused before it writes. 0: 256 MiB, or a quarter of the machine's memory
-  // if that is less; a run that needs more then takes it, and warns.
+  // Bytes that the call may hold, page cache included, on top of the process's memory at the start.
+  // A run that needs more fails before it writes. 0: 256 MiB, or a quarter of the machine's memory
+  // if that is less. With 0, a run that needs more takes it, and warns.
   uint64_t memory_limit = 0;
   IoChoice io;
-  // Do only this share; other processes do the others. A share that is run again continues where
-  // it ended.
+  // Do only this share; other processes do the others. A repeated share continues where its last
+  // run ended.
   std::optional<WorkerShare> shard;
   LockWaiting waiting;  // for other shares that begin or publish
-  // Takes a note, which is among the report's too, before the call does what the note tells: that
-  // it discards what an interrupted run has finished. Called from the calling thread; may be empty.
+  // Receives each note before the call acts on it, for example before it discards the results of an
+  // interrupted run. The report has the note, too. Called from the calling thread; may be empty.
   std::function<void(const std::string&)> note = {};
   bool record_timeline = false;  // for ConvertReport::timeline
 };
@@ -50,18 +51,18 @@ struct WrittenFile {
   uint64_t size = 0;
 };
 
-// The most samples of a timeline; those of a long run are farther apart.
+// The most samples of a timeline. In a long run the samples are farther apart.
 inline constexpr size_t kMostTimelineSamples = 512;
 
 // The course of a run.
 struct Timeline {
-  // Seconds since the call began; bytes since then.
+  // Seconds and bytes since the call began.
   struct Sample {
     double seconds = 0;
     uint64_t bytes_read = 0;      // of the sources, brought into windows
     uint64_t bytes_gathered = 0;  // of the targets, put together in memory
     uint64_t bytes_written = 0;   // of the targets, given to the system
-    uint64_t memory = 0;          // held at the moment, as ConvertReport::memory_peak counts
+    uint64_t memory = 0;          // held at the moment, counted as memory_peak
   };
 
   // "plan", "check", "write" or "publish".
@@ -78,14 +79,14 @@ struct Timeline {
 struct ConvertReport : Findings {
   struct Worker {
     WorkerShare shard;
-    // This call put the whole set in place, or found it there. Of shares that run side by side one
-    // puts it there; where another was quicker, this is false and nothing is outstanding.
+    // This call put the whole set in place, or found it there. If several shares run side by side,
+    // only one puts it there. For the others, this is false and `outstanding` is empty.
     bool published = false;
     bool already_published = false;     // as in ConvertReport
     std::vector<uint64_t> outstanding;  // shares that had not finished, if not published
   };
 
-  // How many files were read and written in which way.
+  // The numbers of files by the way in which they were read and written.
   struct IoUsed {
     uint64_t sources_mapped = 0;
     uint64_t sources_read = 0;
@@ -94,41 +95,42 @@ struct ConvertReport : Findings {
   };
 
   std::vector<WrittenFile> files;     // written by this run, by rank
-  std::vector<int64_t> source_ranks;  // ranks whose files were read, ascending
+  std::vector<int64_t> source_ranks;  // the ranks whose files were read, ascending
   uint64_t bytes_read = 0;            // content bytes taken from the sources
   uint64_t bytes_written = 0;
-  // Finite values that casts made infinite or NaN, in all files that were published.
+  // Finite values that casts made infinite or NaN, in all published files.
   uint64_t values_lost = 0;
   uint64_t values_zeroed = 0;  // nonzero values that casts made zero, likewise
   uint64_t pruned = 0;         // files that were removed, with ConvertOptions::prune
   uint64_t crc_files = 0;      // source files that were read once more, to check their CRC trailers
-  uint64_t crc_bytes = 0;      // and what that read
+  uint64_t crc_bytes = 0;      // bytes that these checks read
   std::optional<ReplicaReport> replicas;  // when all were compared: all equal
   uint64_t memory_limit = 0;              // that the run kept to
   uint64_t memory_planned = 0;            // bytes that the run was to hold at the most
-  uint64_t memory_peak =
-      0;  // the most that was seen of anonymous memory, source windows and target
-          // pages on their way to the disk together; 0 when no file was written
-  uint64_t anonymous_peak = 0;  // the most anonymous memory of the process that was seen, what it
-                                // had before included
-  IoUsed io;                    // of what was read and written, not of files kept
-  uint64_t files_kept = 0;      // of `files`: finished by an interrupted run, not written again
-  bool completed_earlier_run =
-      false;  // only the publication of a run that was killed was left to do
-  // The set was published by an earlier run: there was nothing to do. `files` is empty.
+  // The greatest observed sum of anonymous memory, source windows and target pages on their way to
+  // the disk; 0 if the run wrote no file.
+  uint64_t memory_peak = 0;
+  // The greatest observed anonymous memory of the process, including its memory at the start.
+  uint64_t anonymous_peak = 0;
+  IoUsed io;                // without files that were kept
+  uint64_t files_kept = 0;  // of `files`: finished by an interrupted run, not written again
+  // Only the publication of a killed run was left to do.
+  bool completed_earlier_run = false;
+  // An earlier run published the set, so this call had no work. `files` is empty.
   bool already_published = false;
   std::optional<Timeline> timeline;  // with ConvertOptions::record_timeline
   std::optional<Worker> shard;       // of a share; then all numbers here are the share's
 };
 
-// Converts. The share that finishes last publishes. If the set is already published, made of the
-// sources as they are and unchanged since, a share and a call with options.resume do nothing, also
-// with `force`. Reads as: open, index, plan, execute,
-// verify, commit. Errors: every code, kMismatch for a source strategy that is most likely another
-// checkpoint's and for replicas that differ among them; after any of them the target's names are as
-// they were, but for a failure while publishing, which leaves whole files and no manifest, and
-// which the same call completes. Files that were finished stay staged for a call with
-// options.resume; they do not outlive one without.
+// Converts. The share that finishes last publishes. If the set is already published from these
+// sources and both are unchanged, a share or a call with options.resume does no work;
+// `force` does not override this. The code reads as: open, index, plan, execute, verify, commit.
+//
+// Errors: every code. kMismatch also means that the source strategy most likely belongs to another
+// checkpoint, or that replicas differ. After an error the target's names are as they were. A
+// failure while publishing is the exception: it leaves whole files and no manifest, and the same
+// call completes the set. Finished files stay staged for a call with options.resume. A call without
+// it discards them.
 Result<ConvertReport> Convert(const ConvertOptions& options);
 
 struct TargetFileSummary {
@@ -154,44 +156,47 @@ struct PlanReport : Findings {
   uint64_t runs = 0;                       // contiguous stretches that are copied
   uint64_t shortest_run = 0;               // bytes; 0 when there is no run
   uint64_t longest_run = 0;
-  uint64_t memory_limit = 0;                 // that Convert would keep
-  uint64_t memory_bytes = 0;                 // about what it would hold of it at the most
-  std::optional<uint64_t> free_space_bytes;  // where the target folder is or would be; nothing
-                                             // where the file system does not say
+  uint64_t memory_limit = 0;  // that Convert would keep
+  uint64_t memory_bytes = 0;  // an estimate of the most that Convert would hold
+  // where the target folder is or would be; no value if the file system does not say
+  std::optional<uint64_t> free_space_bytes;
 };
 
-// Plans and checks all that Convert would, without writing anything. Ok only if Convert
-// would begin to write, or the set is complete already. Errors: as Convert.
+// Plans a conversion and makes all checks of Convert, without writing. Ok only if Convert would
+// begin to write, or if the set is complete already. Errors: as Convert.
 Result<PlanReport> Plan(const ConvertOptions& options);
 
 struct CommitOptions {
   std::string target;
-  std::stop_token stop = {};  // a request ends the call with kCancelled, nothing published
+  std::stop_token stop = {};  // a request ends the call with kCancelled and publishes no file
   LockWaiting waiting = {};   // for workers that begin or publish
 };
 
 struct CommitReport {
-  bool already_published = false;  // there was nothing left to do
+  bool already_published = false;  // the set was published before
   std::vector<Warning> warnings;
 };
 
-// Publishes what workers have staged. The last worker does so itself; this call is for when it was
-// killed before it could. May run while workers do; needs neither sources nor strategies. Errors:
-// kNotFound when workers have not finished, which are named, or where there is nothing to publish;
-// kAlreadyExists for another run that is writing there; kCorrupt, kIo, kCancelled.
+// Publishes the files that workers have staged. The last worker normally does so itself. This call
+// is for the case that it was killed first. It may run while workers do, and needs neither sources
+// nor strategies.
+// Errors:
+//   kNotFound: workers have not finished (the message names them), or no files are staged
+//   kAlreadyExists: another run is writing there
+//   kCorrupt, kIo, kCancelled
 Result<CommitReport> CommitWorkers(const CommitOptions& options);
 
-// A conversion of files each for itself, which has neither strategies nor ranks.
+// A conversion that rewrites each file by itself, without strategies and ranks.
 //
-// `source.path` is a file; or a folder: all files of the other format than `target.format` in its
-// folders whose names begin with "rank", or, if it has no such folder, in itself. Each output gets
-// the path of its source below that folder, with the other extension; `target.folder` is made if it
-// does not exist, and may be the source's own. `target.format` is kCkpt or kSafetensors. Texts,
-// which safetensors files cannot hold, are left out with a warning, and refused with
-// UnmatchedPolicy::kError.
+// `source.path` is a file or a folder. In a folder, it takes all files of the other format than
+// `target.format`. It looks in the sub-folders whose names begin with "rank" or, if there are none,
+// in the folder itself. Each output gets the path of its source below that folder, with the other
+// extension. `target.folder` is made if it does not exist, and may be the source's own.
+// `target.format` is kCkpt or kSafetensors. Safetensors files cannot hold texts: these are left out
+// with a warning, or refused with UnmatchedPolicy::kError.
 struct RecodeOptions : ConvertOptions {
-  // A regular expression (ECMAScript) that has to be found in the names of files, or in the path of
-  // a single file; empty: all files.
+  // A regular expression (ECMAScript). Only files whose names contain a match are taken. For a
+  // single file it is searched in the path. Empty: all files.
   std::string files = {};
 };
 
@@ -206,18 +211,20 @@ struct RecodeReport : Findings {
   bool already_published = false;
 };
 
-// Writes each file in the other format, without strategies and without cutting anything, and
-// publishes all of them together as Convert does. Errors: as Convert; kInvalidArgument for options
-// that only conversions by strategies have; kMismatch, too, for a file
-// that is of the format already, and for two parameters of a file that would have one name;
-// kUnsupported for what the format cannot hold.
+// Writes each file in the other format, without strategies and without cutting tensors. Publishes
+// all files together, as Convert does.
+// Errors: as Convert, and
+//   kInvalidArgument: options that only conversions by strategies have
+//   kMismatch: a file that is in the format already, or two parameters of a file with one new name
+//   kUnsupported: an array that the format cannot hold
 Result<RecodeReport> Recode(const RecodeOptions& options);
 
 // Returns the map of a JSON object {"old name": "new name", ..., "patterns": {"old*": "new*", ...}}
 // (format/rename_map/SPEC.md), as Selection::renames takes it.
-// Errors: kNotFound; kInvalidArgument for what is no such object, for names that stand there twice
-// or that no parameter may have, for two of one new name, and for patterns whose `*` are not as
-// many as those of the new name; kIo.
+// Errors:
+//   kNotFound, kIo
+//   kInvalidArgument: another kind of JSON; a repeated or invalid name; two names with one new
+//     name; a pattern whose new name has another number of `*`
 Result<Renames> ReadRenames(const std::string& path);
 
 }  // namespace v0_1

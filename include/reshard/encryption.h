@@ -1,10 +1,10 @@
-// EncryptionKey: the key that encrypted .ckpt files are read and written with.
+// EncryptionKey: the key to read and write encrypted .ckpt files.
 //
 // A key is immutable and any number of threads may use it. Its bytes are in memory that is locked
-// and left out of core dumps where the system allows that, and that is overwritten when the key
-// goes. No message contains them. What OpenSSL derives of them is in ordinary memory while a block
-// is encrypted or decrypted: a program that wants no core dump with it forbids them, as the
-// command line does, with prctl(PR_SET_DUMPABLE, 0).
+// and left out of core dumps if the system allows that. The destructor overwrites them. No message
+// contains them. While a block is encrypted or decrypted, OpenSSL keeps derived values in ordinary
+// memory. To keep these out of core dumps, forbid core dumps with prctl(PR_SET_DUMPABLE, 0), as the
+// command line does.
 //
 // Implemented in src/cipher.
 #ifndef RESHARD_ENCRYPTION_H_
@@ -28,7 +28,7 @@ enum class EncryptionMode { kAesGcm, kAesCbc, kSm4Cbc };
 // Returns "AES-GCM", as MindSpore's `enc_mode` has it.
 std::string_view EncryptionModeName(EncryptionMode mode);
 
-// Returns the mode of exactly this name, or nothing.
+// Returns the mode with exactly this name.
 std::optional<EncryptionMode> ParseEncryptionMode(std::string_view name);
 
 class EncryptionKey {
@@ -38,9 +38,8 @@ class EncryptionKey {
   // Errors: kNotFound, kIo; kInvalidArgument for another length.
   static Result<std::shared_ptr<const EncryptionKey>> FromFile(const std::string& path);
 
-  // The same from an environment variable, which stays set. Call it only while no other thread
-  // changes the environment.
-  // Errors: kNotFound; kInvalidArgument for another length.
+  // As FromFile, from an environment variable, which stays set. Other threads must not change the
+  // environment meanwhile. Errors: kNotFound; kInvalidArgument for another length.
   static Result<std::shared_ptr<const EncryptionKey>> FromEnvironment(const std::string& variable);
 
   // Copies a key; the caller overwrites `bytes`. Errors: kInvalidArgument, kResourceExhausted.

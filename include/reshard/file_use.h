@@ -1,14 +1,14 @@
-// FileUse: the list of the files that calls read, and of the single files that are written besides.
+// FileUse: the list of the files that calls read, and of additional single output files.
 //
-// While one lives, each file that a call of its thread opens or chooses to read is noted where it
-// is opened or chosen, in whatever threads the call works. An output that is one of these files, by
-// whatever path or link, or that belongs to a checkpoint or a target folder, is refused: the call
-// fails with kInvalidArgument before it writes anything. Leave to replace files does not change
-// that. Pipes and devices are no outputs in this sense.
+// While a FileUse lives, calls of its thread add each file that they open or choose to read. This
+// holds for all threads that such a call uses. An output must not be one of these files, by any
+// path or link, and must not belong to a checkpoint or a target folder. Otherwise the call fails
+// with kInvalidArgument before it writes. `force` does not override this. Pipes and devices do not
+// count as outputs.
 //
-// A call has its own list unless its thread has one. One list serves one call, and what belongs to
-// it: a report that is written afterwards, a log. An object is used by the thread that made it,
-// which destroys its objects in the reverse order.
+// A call makes its own list unless its thread has one. Use one list for one call and the outputs
+// that belong to it, such as a report or a log. Only the thread that made an object uses it. The
+// thread destroys its objects in the reverse order.
 //
 // Implemented in src/os.
 #ifndef RESHARD_FILE_USE_H_
@@ -29,18 +29,19 @@ class FileUse {
  public:
   // Joins the thread's list, or begins one.
   FileUse();
-  // Makes the list of `other` that of this thread.
+  // Gives this thread the list of `other`.
   FileUse(const FileUse& other);
   FileUse& operator=(const FileUse&) = delete;
   // The thread has the list that it had before.
   ~FileUse();
 
-  // Adds a file that is written or appended to besides what calls write; nothing of it may have
-  // been written yet. Messages have `name`, such as "--log-file", before the path.
-  // Errors: kInvalidArgument where the file was read already or is another output; kIo.
+  // Adds a file that the caller writes or appends to. The caller must not have written to it yet.
+  // Messages have `name`, such as "--log-file", before the path. Errors: kInvalidArgument if the
+  // file was read already or is another output; kIo.
   Status AddOutput(const std::string& path, const std::string& name = "");
 
-  // Returns what is wrong with an output, as far as files are known: ask before writing to it.
+  // Returns the error of an output against the files known so far. Call it before writing to an
+  // output.
   Status Check() const;
 
  private:

@@ -1,4 +1,4 @@
-// Findings: what opening, planning and checking a conversion has found. The reports of Convert,
+// Findings: the results of opening, planning and checking a conversion. The reports of Convert,
 // Plan, Recode, Merge and VerifyAgainst are Findings, too.
 //
 // A plain value.
@@ -24,19 +24,20 @@ struct Findings {
   std::vector<Warning> warnings;
   std::vector<std::string> notes;   // need no action
   std::vector<TensorInfo> largest;  // the largest parameters, largest first, at most 5
-  // The same with each full shape once, and without an optimizer's copies where there are others.
+  // As `largest`, with each full shape once. Leaves out an optimizer's copies if other parameters
+  // exist.
   std::vector<TensorInfo> largest_shapes;
-  // Of the whole source, whatever part of it is written; no value if files are missing.
+  // Totals of the whole source, even if only a part is written; no value if files are missing.
   std::optional<ParameterTotals> totals;
   // The part of `totals` that include and exclude leave.
   std::optional<ParameterTotals> chosen_totals;
-  // If the source is one stage of a pipeline alone: the number of that stage.
+  // The number of the stage, if the source is a single stage of a pipeline.
   std::optional<int64_t> stage_alone;
   std::string step;  // "EPOCH_STEP" of the files that were taken; empty if their names have none
   uint64_t parameters = 0;  // distinct names in the target files
   uint64_t left_out = 0;    // parameters, by include and exclude
   uint64_t renamed = 0;     // of `parameters`
-  // The source is a folder of whole tensors, whose files are numbered where others have ranks.
+  // The source is a folder of whole tensors. Its file numbers stand for ranks.
   bool source_is_whole = false;
   std::optional<ReplicaSample> sample;  // when there was one, and a source strategy
 };

@@ -1,9 +1,9 @@
-// Merge: one checkpoint file out of several.
+// Merge: makes one checkpoint file from several.
 //
-// Slices, files that each have a part of every parameter, are joined to full tensors, as
-// MindSpore's merge_sliced_parameter does it. Segments, files that each have some of the
-// parameters, become one file. May run in several threads at once; each call uses its own threads
-// and state. It does not print.
+// Slices are files that each have a part of every parameter. They are joined to full tensors, as in
+// MindSpore's merge_sliced_parameter. Segments are files that each have some of the parameters.
+// They become one file. Calls may run in several threads at once; each call uses its own threads
+// and state. They do not print.
 //
 // Implemented in src/api.
 #ifndef RESHARD_MERGE_H_
@@ -22,16 +22,16 @@ inline namespace v0_1 {
 
 enum class MergeKind {
   kSlices,    // each file has a slice of every parameter
-  kSegments,  // what several files have has to be equal
+  kSegments,  // a parameter in several files has to be equal in all
 };
 
-// `source.strategy` is of slices: a strategy file of one stage; without it slices are concatenated.
-// With UnmatchedPolicy::kCopy, given, slices are merged although their names tell that the strategy
-// is another checkpoint's.
+// Slices: `source.strategy` is a strategy file of a single stage. Without it, slices are
+// concatenated. If names show that the strategy belongs to another checkpoint, the call fails
+// unless `unmatched` is UnmatchedPolicy::kCopy.
 struct MergeOptions : ConvertOptions {
   MergeKind kind = MergeKind::kSlices;
-  // Files of one format, which `output` gets, too. Slices: in the order of the ranks. Segments:
-  // folders too, which stand for their *.ckpt and *.safetensors, in natural order ("part2" before
+  // Files with the same format. `output` gets this format. Slices: in the order of the ranks.
+  // Segments: a folder stands for its *.ckpt and *.safetensors in natural order ("part2" before
   // "part10").
   std::vector<std::string> files = {};
   std::string output = {};  // a file; its folder is made when it is not there
@@ -43,12 +43,14 @@ struct MergeReport : Findings {
   uint64_t bytes_written = 0;
 };
 
-// Merges; docs/reference/cli.md, "merge", says how. Copies of one part that have to be equal are
-// compared before anything is written, and digests from both sides prove what is copied. `output`
-// appears whole or not at all. Errors: kInvalidArgument; kNotFound, kCorrupt, kUnsupported;
-// kMismatch where files, strategy or copies do not fit; kChanged when a file changed meanwhile;
-// kAlreadyExists when `output` is there and not `force`, or is being written; kIo,
-// kResourceExhausted, kCancelled.
+// Merges files (docs/reference/cli.md, "merge"). Copies that have to be equal are compared before
+// the first write. Digests from both sides prove the copied bytes. `output` appears whole or not at
+// all.
+// Errors:
+//   kInvalidArgument, kNotFound, kCorrupt, kUnsupported, kIo, kResourceExhausted, kCancelled
+//   kMismatch: files, strategy or copies do not fit
+//   kChanged: a file changed meanwhile
+//   kAlreadyExists: `output` exists without `force`, or another process writes it
 Result<MergeReport> Merge(const MergeOptions& options);
 
 }  // namespace v0_1

@@ -2,9 +2,9 @@
 // OutputChoice, RunOptions. Each means the same in every call. A long call reports Progress and
 // LockWaiting::Holder while it runs.
 //
-// Plain values. Callbacks that take Progress are called from worker threads, one call at a time;
-// callbacks that take LockWaiting::Holder from the calling thread. Neither may throw: the process
-// would end.
+// Plain values. Worker threads call the callbacks that take Progress, one call at a time. The
+// calling thread calls the callbacks that take LockWaiting::Holder. A callback must not throw: an
+// exception ends the process.
 //
 // Implemented in src/base (header only).
 #ifndef RESHARD_OPTIONS_H_
@@ -32,7 +32,7 @@ inline namespace v0_1 {
 enum class Phase {
   kPlan,     // opens, indexes and plans; the number of bytes is not known yet
   kCheck,    // reads and checks sources before anything is written
-  kRead,     // a call that writes nothing
+  kRead,     // a call that writes no files
   kWrite,    // target files
   kPublish,  // puts the target files in place
 };
@@ -53,16 +53,16 @@ struct Progress {
   uint64_t total_files = 0;
 };
 
-// How long a call waits for a lock, and what it calls meanwhile.
+// How long a call waits for a lock, and the callback that it calls meanwhile.
 struct LockWaiting {
   // A lock that another process holds.
   struct Holder {
     std::string lock;                // the path of its file
-    std::string holder;              // "process 4711 on node3"; empty where it is not known
+    std::string holder;              // "process 4711 on node3"; empty if unknown
     std::chrono::milliseconds time;  // so far
   };
 
-  // After so long behind one holder the call fails with kAlreadyExists. No value: waits for ever.
+  // After this time behind one holder the call fails with kAlreadyExists. No value: no time limit.
   std::optional<std::chrono::milliseconds> most = {};
   // Called after 2 s and whenever the time has doubled, at least once a minute; may be empty.
   std::function<void(const Holder&)> report = {};
@@ -77,11 +77,11 @@ enum class EncryptionMode;   // reshard/encryption.h
 enum class TargetFormat {
   kCkpt,         // rank_N/PREFIXN.ckpt, as MindSpore's save_checkpoint writes
   kSafetensors,  // rank_N/PREFIXN.safetensors, byte for byte as the safetensors library writes
-  // Of whole tensors: partK.safetensors, hyper_param.safetensors, param_name_map.json, as
-  // MindSpore's unified_safetensors writes.
+  // Whole tensors: partK.safetensors, hyper_param.safetensors, param_name_map.json, as MindSpore's
+  // unified_safetensors writes.
   kUnified,
-  // Of whole tensors: model-0000K-of-0000N.safetensors and model.safetensors.index.json, or
-  // model.safetensors where one file holds all, as huggingface_hub divides them.
+  // Whole tensors, divided as huggingface_hub does: model-0000K-of-0000N.safetensors and
+  // model.safetensors.index.json, or model.safetensors if one file holds all.
   kHuggingFace,
 };
 
@@ -94,23 +94,23 @@ constexpr bool IsWholeFolder(const std::optional<TargetFormat>& format) {
 enum class UnmatchedPolicy {
   kCopy,  // copy it unchanged from one source rank, as MindSpore does, with a warning
   kDrop,  // leave it out, with a warning
-  // Refuse the conversion; also when a tensor of several elements is in no given strategy.
+  // Refuse the conversion, also if a tensor of several elements is in no given strategy.
   kError,
 };
 
 // How much of the source's replicas a conversion compares before it writes. If replicas differ, the
 // source strategy is most likely not the one that the source was saved with.
 enum class CheckReplicas {
-  kNone,    // nothing; one file may then stand for several ranks
+  kNone,    // no comparison; one file may then stand for several ranks
   kSample,  // some KiB of some parameters, within a bound
   kAll,     // every byte of every shard that several ranks hold
 };
 
-// What a run does with the files that an interrupted run of the same conversion has finished.
+// How a run treats the files that an interrupted run of the same conversion has finished.
 enum class Resume {
   kNo,      // write all files again
   kTrust,   // keep a file that has its part record and the right size
-  kVerify,  // keep a file whose digest is the one in its part record
+  kVerify,  // keep a file whose digest equals its part record's
 };
 
 // One process of several, perhaps on several machines, that share a conversion.
@@ -132,14 +132,14 @@ constexpr bool IsWorkerShare(const WorkerShare& shard) {
 // How sources are read.
 enum class SourceIo {
   kAuto,  // mapped on local file systems, read on network and FUSE file systems
-  kMap,   // an error where a file cannot be mapped
+  kMap,   // an error if a file cannot be mapped
   kPread,
 };
 
 // How targets are written.
 enum class TargetIo {
   kAuto,    // directly on ext4 and XFS, buffered elsewhere
-  kDirect,  // past the page cache; an error where the file system does not take it
+  kDirect,  // past the page cache; an error if the file system does not allow it
   kBuffered,
 };
 
@@ -165,7 +165,7 @@ class StrategyRef {
 
   bool empty() const { return path_.empty() && value_ == nullptr; }
   const std::string& path() const { return path_; }  // empty for a value
-  // Null for a path. As long as the reference lives.
+  // Null for a path. Valid as long as this reference lives.
   const Strategy* value() const { return value_.get(); }
 
   // Whether both have the same path, or share one value.
@@ -186,16 +186,16 @@ struct SourceSpec {
   StrategyRef strategy = {};  // none: the source holds full tensors
   // "-EPOCH_STEP": the checkpoint to take in each rank folder; empty: the latest.
   std::string suffix = {};
-  // Instead of `path`: the file of each rank. With Selection::ranks, the files that these target
-  // ranks need are enough.
+  // Instead of `path`: the file of each rank. With Selection::ranks, only the files that these
+  // target ranks need are required.
   std::map<int64_t, std::string> files = {};
   // group_info files of the training run, or patterns with {rank} for them. Each lists ranks that
-  // hold the same weights (ckpt_restore_rank_list): one replaces another whose file is missing or
-  // lacks a parameter that no layout cuts. Without a strategy the ranks of rank 0's
-  // list hold full tensors together.
+  // hold the same weights (ckpt_restore_rank_list). If a rank's file is missing, or lacks a
+  // parameter that no layout cuts, another rank of its list replaces it. Without a strategy the
+  // ranks of rank 0's list hold full tensors together.
   std::vector<std::string> group_info = {};
-  // From names in the strategies and the outputs to names in the source, where these differ. All
-  // other options use the outputs' names; Selection::renames is applied last.
+  // Maps names in strategies and outputs to different names in the source. All other options use
+  // the outputs' names. Selection::renames is applied last.
   std::map<std::string, std::string> name_map = {};
   // The key of encrypted .ckpt files; null: none. Other files are read without it.
   std::shared_ptr<const EncryptionKey> key = {};
@@ -213,7 +213,7 @@ struct TargetSpec {
   uint64_t part_size = uint64_t{3} << 30;   // of kUnified: bytes of tensors in a file
   uint64_t shard_size = 5'000'000'000;      // of kHuggingFace: bytes of tensors in a file
   // Encrypts `.ckpt` files as MindSpore's save_checkpoint does with enc_key and enc_mode. Set both
-  // or neither. One worker then writes the whole file. Not with states_crc.
+  // fields or leave both empty. One worker then writes the whole file. Not with states_crc.
   std::optional<EncryptionMode> encryption = {};
   std::shared_ptr<const EncryptionKey> encryption_key = {};
   // Each checkpoint file gets a CRC-32 of itself, as MindSpore's save_checkpoint writes it with
@@ -225,74 +225,75 @@ struct TargetSpec {
 // New names of parameters, by the old ones.
 struct Renames {
   std::map<std::string, std::string> names = {};
-  // From patterns of old names to new names, for names that `names` does not list. A pattern has at
-  // least one `*`; each matches any characters, dots too, as few as possible. The new name has as
-  // many `*`; each stands for what the one at its place matched: "layers.*" to "model.layers.*". No
-  // name may match two patterns.
+  // Maps patterns of old names to new names, for names that `names` does not list. A pattern has at
+  // least one `*`. Each matches any characters, dots too, as few as possible. The new name has as
+  // many `*`, which stand for the matched texts in order: "layers.*" to "model.layers.*". No name
+  // may match two patterns.
   std::map<std::string, std::string> patterns = {};
 
   bool empty() const { return names.empty() && patterns.empty(); }
   friend bool operator==(const Renames&, const Renames&) = default;
 };
 
-// The dtype in which floating-point tensors are written whose names match a pattern. The cast is
+// The dtype of the output for floating-point tensors with names that match a pattern. The cast is
 // that of MindSpore's load_param_into_net. Other tensors, such as integers, are never cast.
 struct CastRule {
-  // GlobMatch, of names in the source. Empty: all but optimizer states (OptimizerGroup) and tensors
-  // of one element.
+  // A GlobMatch pattern of names in the source. Empty: all names except optimizer states
+  // (OptimizerGroup) and tensors with a single element.
   std::string pattern = {};
-  // Float16, BFloat16, Float32, Float64, Float8E4M3FN or Float8E5M2; no value: as it is.
+  // Float16, BFloat16, Float32, Float64, Float8E4M3FN or Float8E5M2; no value: unchanged.
   std::optional<DType> dtype = {};
 
   friend bool operator==(const CastRule&, const CastRule&) = default;
 };
 
-// Which parameters and ranks are written, under which names, and as what.
+// The parameters and ranks to write, with their new names and dtypes.
 struct Selection {
   std::vector<int64_t> ranks = {};  // target ranks; empty: all
-  // Patterns (GlobMatch, reshard/parameters.h) of names in the source: a parameter is written if
-  // one of `include` matches it, or that is empty, and none of `exclude` does.
+  // Patterns (GlobMatch, reshard/parameters.h) of names in the source. A parameter is written if a
+  // pattern of `include` matches its name, or `include` is empty, and no pattern of `exclude`
+  // matches.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};
   Renames renames = {};              // from names in the source to the target's
-  std::vector<CastRule> casts = {};  // the first whose pattern matches counts
-  // No value: as kCopy, but the call fails if a strategy belongs to other files: names differ by
-  // one substitution, or ten matrices that it has no layout for differ between ranks.
+  std::vector<CastRule> casts = {};  // the first rule whose pattern matches applies
+  // No value: as kCopy, but the call fails if a strategy belongs to other files. This is so if
+  // names differ by one substitution, or if ten matrices without a layout differ between ranks.
   std::optional<UnmatchedPolicy> unmatched = {};
 };
 
-// A conversion, stated: what is read, what is made of it, and which part of that.
+// The statement of a conversion: its source, its target, and the selected part.
 struct ConversionSpec {
   SourceSpec source;
   TargetSpec target;
   Selection selection;
 };
 
-// What a conversion checks.
+// The checks of a conversion.
 struct CheckChoice {
   // Prove the copy by digests, and write the digests beside the outputs; check the CRC trailers of
   // source files before using them.
   bool checksum = true;
   // For the stages that the target ranks need. Plan treats kAll as kSample.
   CheckReplicas replicas = CheckReplicas::kSample;
-  // ParameterTotals::weights of the source, without what Selection::exclude leaves out, has to
-  // round to this; no value: not checked.
+  // The expected count: ParameterTotals::weights of the source, without parameters that
+  // Selection::exclude leaves out, has to round to it. No value: not checked.
   std::optional<RoundedCount> parameters = {};
-  // Refuse to publish where a cast made a finite value infinite or NaN.
+  // Refuse to publish if a cast made a finite value infinite or NaN.
   bool refuse_overflow = false;
-  // Full tensors of the same model, a file or a folder. Each written parameter has the same dtype and
-  // full shape there, or the call fails. Empty: not checked.
+  // Full tensors of the same model, a file or a folder. Each written parameter has the same dtype
+  // and full shape there, or the call fails. Empty: not checked.
   std::string reference = {};
-  // Take files that state that they are some of several, `-00001-of-00002` or a shard by
-  // DCP_SHARDING_INFO, without the others.
+  // Accept files without their siblings. A file may state that it is one of several: by a name such
+  // as `-00001-of-00002`, or by DCP_SHARDING_INFO.
   bool partial = false;
 };
 
-// What becomes of outputs that are there, and of what interrupted runs have left.
+// How a conversion treats existing outputs, and the files of interrupted runs.
 struct OutputChoice {
   bool force = false;  // replace existing outputs
-  // After publication, remove the files that only the replaced manifest lists, if they still are as
-  // it says, and then their folders that are empty. Not with Selection::ranks. The call fails with
+  // After publication, remove files that only the replaced manifest lists, if they still are as it
+  // says. Then remove their folders that are empty. Not with Selection::ranks. The call fails with
   // kNotFound if there is no manifest to compare with.
   bool prune = false;
   Resume resume = Resume::kNo;
@@ -303,7 +304,7 @@ struct RunOptions {
   // Threads that plan, read and compare, or gather and write (up to 8 MiB each). 0: one for each
   // core.
   int jobs = 2;
-  std::stop_token stop = {};  // a request ends the call with kCancelled, nothing published
+  std::stop_token stop = {};  // a request ends the call with kCancelled and publishes no file
   // Called from worker threads, one call at a time; may be empty.
   std::function<void(const Progress&)> progress = {};
 };

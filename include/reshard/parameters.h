@@ -1,6 +1,6 @@
 // Names of parameters: GlobMatch, OptimizerGroup, ParameterOfState. The number of parameters of a
-// model, by which people know it: ParameterTotals. Numbers of parameters and sizes as people read
-// them: ParameterCountText, FormatBytes.
+// model, in the usual sense: ParameterTotals. Numbers of parameters and sizes as text for people:
+// ParameterCountText, FormatBytes.
 //
 // Pure functions, for any thread.
 //
@@ -18,25 +18,25 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// Returns whether `pattern` matches the whole of `name`: * any bytes, ? one byte, [a-z] one of a
-// set, [!a-z] one not in it, \ takes the next character as it is. A [ without its ] stands for
-// itself. Takes time proportional to the product of the lengths at most.
+// Returns whether `pattern` matches the whole of `name`. * matches any bytes, ? one byte, [a-z] one
+// byte of a set, [!a-z] one byte outside it. \ takes the next character as it is. A [ without its ]
+// stands for itself. The time is at most proportional to the product of the lengths.
 bool GlobMatch(std::string_view pattern, std::string_view name);
 
 // Whether a checkpoint has a parameter of this name.
 using HasParameter = std::function<bool(std::string_view name)>;
 
-// Returns the group of an optimizer state, such as "adam_m" for "adam_m.w", and nothing for a name
-// of another form. The list is of the optimizers of MindSpore and MindFormers
-// (src/base/optimizer_states.inc). A few of its prefixes, such as "linear.", name modules of
-// networks as well: these count if `has` finds the parameter behind the prefix or another state of
-// it. What is returned is a literal.
+// Returns the group of an optimizer state, such as "adam_m" for "adam_m.w", or "" for another name.
+// The groups are those of the optimizers of MindSpore and MindFormers
+// (src/base/optimizer_states.inc). Modules of networks also use a few of the prefixes, such as
+// "linear.". Such a prefix counts only if `has` finds the parameter behind it, or another state of
+// that parameter. The result is a literal.
 std::string_view OptimizerGroup(std::string_view name, const HasParameter& has);
-// As above, if nothing else of the checkpoint is known: those few prefixes do not count.
+// As above, if other names are unknown: the prefixes that modules also use do not count.
 std::string_view OptimizerGroup(std::string_view name);
 
-// Returns NAME of "adam_m.NAME" and the like: the parameter that the state has the shape of, if it
-// exists. Nothing for other names. The few prefixes above count.
+// Returns NAME of "adam_m.NAME" and the like, or "" for other names. If that parameter exists, it
+// has the shape of the state. The few prefixes above count.
 std::string_view ParameterOfState(std::string_view name);
 
 // Elements of the floating-point tensors with more than one, each name counted once: every element
@@ -48,7 +48,7 @@ struct ParameterTotals {
   friend bool operator==(const ParameterTotals&, const ParameterTotals&) = default;
 };
 
-// A number as people state it: 6.74B is 6,740,000,000 to the nearest 10,000,000.
+// A number in the usual rounded form: 6.74B is 6,740,000,000 to the nearest 10,000,000.
 struct RoundedCount {
   uint64_t count = 0;
   uint64_t precision = 1;  // at least 1

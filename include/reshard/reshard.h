@@ -1,6 +1,10 @@
-// All of the library: look into a checkpoint (checkpoint.h), convert it (convert.h), prove it
-// (verify.h), compare it (compare.h), merge files (merge.h), work with strategies (strategy.h),
-// read what a conversion would write (target_view.h).
+// Includes all headers of the library:
+//   checkpoint.h: look into a checkpoint
+//   convert.h: convert it
+//   target_view.h: read the files of a conversion without writing them
+//   verify.h, compare.h: prove and compare it
+//   merge.h: merge files
+//   strategy.h: work with strategies
 //
 // Implemented in src/api (header only).
 #ifndef RESHARD_RESHARD_H_

@@ -1,12 +1,14 @@
 // Status and Result: how every function of reshard that can fail reports it.
 //
-// Nothing throws across the API, and only a wrong use of a Result ends the program. A Status is a
-// code and a message: what is wrong, where (file, parameter, offset), what was expected, what was
-// found, what to do. Messages and warnings name an option by its field in the options
-// struct, with a value after "=", and a function by its name, always in backticks:
-// "pass `force`", "`unmatched=copy`". Front ends put their own words there; names from files and
-// from the caller have no backtick in a message. All classes are plain values: copy and move them
-// freely; no locking.
+// The API does not throw. Only a wrong use of a Result ends the program. A Status is a code and a
+// message. The message says what is wrong, where (file, parameter, offset), what was expected, what
+// was found, what to do.
+//
+// Messages and warnings name options and functions in backticks: "pass `force`",
+// "`unmatched=copy`". An option has the name of its field in the options struct. Front ends replace
+// these names by their own. Names from files and from the caller have no backtick in a message.
+//
+// All classes are plain values: copy and move them freely; no locking.
 //
 // Implemented in src/base.
 #ifndef RESHARD_STATUS_H_
@@ -28,7 +30,7 @@ enum class StatusCode {
   kInvalidArgument = 1,    // the call itself
   kNotFound = 2,           // a file, folder, rank or parameter that has to exist does not
   kCorrupt = 3,            // bytes that no valid file of the format can hold
-  kUnsupported = 4,        // valid, but not what reshard converts (another format)
+  kUnsupported = 4,        // valid, but reshard does not convert it (another format)
   kMismatch = 5,           // inputs that do not fit each other: strategies, shards, steps
   kChanged = 6,            // a source changed while it was read
   kIo = 7,                 // the system refused or failed an operation, lack of space included
@@ -52,10 +54,10 @@ class [[nodiscard]] Status {
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
-  // The option that it is about, by its field in the options struct: the first one that the message
-  // names. Empty: none.
+  // The option that the error is about, by its field in the options struct: the first one that the
+  // message names; empty if it names no option.
   const std::string& option() const { return option_; }
-  // The errno of what the system refused, such as ENOSPC; 0 where it was not the system.
+  // The errno if the system refused an operation, such as ENOSPC; else 0.
   int system_error() const { return system_error_; }
   // The same failure in other words.
   Status WithMessage(std::string message) const {
@@ -69,13 +71,13 @@ class [[nodiscard]] Status {
   std::string option_;
 };
 
-// What a warning is about. Stable: a number keeps its meaning, and new codes come at the end.
+// The subject of a warning. Stable: a number keeps its meaning, and new codes come at the end.
 enum class WarningCode {
   kMissingRanks = 1,         // source ranks without a file
   kRanksBeyondStrategy = 2,  // ranks that the strategy does not have, not used
   kEmptyRankFolders = 3,     // rank folders without a checkpoint
   kOtherChoice = 4,          // MindSpore would take another file of a rank's folder
-  kUnmatchedParameters = 5,  // in one of the strategies only
+  kUnmatchedParameters = 5,  // parameters in only one of the strategies
   kWithoutLayout = 6,        // parameters that a strategy has no layout for
   kAbsentParameters = 7,     // of a strategy, in no source file
   kLeftOut = 8,              // not held by the target's format, or not named by an index
@@ -83,28 +85,28 @@ enum class WarningCode {
   kEmptyTargets = 10,        // target files without a parameter
   kUnusedPatterns = 11,      // patterns that match no parameter
   kUnusedRenames = 12,       // renames of names that no parameter has
-  kReplicasDiffer = 13,      // ranks have values of their own where no layout cuts
+  kReplicasDiffer = 13,      // ranks have their own values of parameters that no layout cuts
   kReplicasEqual = 14,       // shards that ought to differ are equal
-  kNotCompared = 15,         // what could not be compared, or only in part
+  kNotCompared = 15,         // parameters that were not or only partly compared
   kNotInReference = 16,      // parameters that the reference does not have
   kMemory = 17,              // the run needs more than the default memory limit
   kFilesNotRead = 18,        // files of the source that are not read
   kIndexDisagrees = 19,      // an index and its files
-  kFilesGone = 20,           // of earlier runs, no longer listed
+  kFilesGone = 20,           // files of earlier runs, no longer listed
   kFilesAbandoned = 21,      // of an earlier conversion, no longer in any manifest
   kLeftovers = 22,           // of a run, that could not be removed
   kSharesLeft = 23,          // only one share of a conversion was done, or others have not ended
-  kDropped = 24,             // what the other encoding of a strategy cannot hold
+  kDropped = 24,             // details that the other encoding of a strategy cannot hold
   kRepeatedNames = 25,       // items with repeated names
   kSourceOrder = 26,         // the order of the files decides
   kAmbiguousLayouts = 27,    // other layouts fit as well
-  kOtherConversion = 28,     // the sizes are those of another conversion
+  kOtherConversion = 28,     // the sizes fit another conversion
   kWaiting = 29,             // for another process
   kKeyNotUsed = 30,          // a key was given, but a file is not encrypted
   kValuesLost = 31,          // casts made finite values infinite or NaN, or others zero
   kCountersDiffer = 32,      // ranks disagree in a step counter or a learning rate
   kRepeatedWeights = 33,     // names with a prefix repeat the weights
-  kNotLoadable = 34,         // what MindSpore cannot load, or loads as something else
+  kNotLoadable = 34,         // tensors that MindSpore cannot load, or loads as something else
   kNotCut = 35,              // matrices that tensor parallelism leaves whole
   kSeveralStages = 36,       // matrices of several pipeline stages
 };
@@ -112,7 +114,7 @@ enum class WarningCode {
 // Returns the code's name in words, such as "missing ranks".
 std::string_view WarningCodeName(WarningCode code);
 
-// What a successful call warns of. The message has the form of a Status's message.
+// A warning of a successful call. The message has the form of a Status's message.
 struct Warning {
   WarningCode code;
   std::string message;
@@ -133,8 +135,9 @@ Status CancelledError(std::string message);
 // Ends the program with `reason` and the status in words on stderr.
 [[noreturn]] void EndForMisuse(std::string_view reason, const Status& status) noexcept;
 
-// A value, or the Status that says why there is none. Taking the value of a failed Result and
-// making one of an ok Status are programming errors: they end the program with the status in words.
+// A value, or the Status that says why there is none. Two uses are programming errors and end the
+// program with the status in words: taking the value of a failed Result, and making a Result of an
+// ok Status.
 template <typename T>
 class [[nodiscard]] Result {
  public:

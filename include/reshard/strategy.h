@@ -1,9 +1,11 @@
-// Strategies: the value Strategy, reading and writing it; merging strategy files, converting them
-// to the other encoding, making one from a specification, inferring one from a checkpoint that has
-// lost its own; what a rank holds under a strategy, and which source ranks a target rank needs.
+// Strategies of MindSpore: the value Strategy, and functions that
+// - read and write a strategy
+// - merge strategy files, or convert one to the other encoding
+// - make a strategy from a specification, or infer one from a checkpoint
+// - tell the box of a rank, and the source ranks that a target rank needs.
 //
-// Every path of a strategy may be a file or a folder of stage files; protobuf and JSON are told
-// apart by content. No function prints. Any number of threads may call them, and each call uses its
+// Every path of a strategy may be a file or a folder of stage files. The content tells protobuf
+// from JSON. The functions do not print. Any number of threads may call them; each call uses its
 // own threads and state.
 //
 // Implemented in src/mindspore, but MakeStrategy and InferStrategy in src/api.
@@ -33,9 +35,9 @@ inline namespace v0_1 {
 // (docs/reference/layouts.md; src/mindspore/SPEC.md).
 struct ParameterLayout {
   std::vector<int64_t> device_matrix = {};  // device axes, slowest first
-  // For each dimension of the tensor the device axes that split it, counted from the right, 0 being
-  // the last one; -1: not split. One inner list: an axis for each dimension. Several: one list for
-  // each dimension, its axes slowest first.
+  // For each dimension of the tensor the device axes that split it, or -1 if it is not split. Axes
+  // are counted from the right, 0 being the last one. One inner list: an axis for each dimension.
+  // Several inner lists: one for each dimension, its axes slowest first.
   std::vector<std::vector<int64_t>> tensor_map = {};
   int64_t opt_weight_shard_step = 0;
   // Parts of the first dimension by optimizer sharding; 0: none, -1: all replicas.
@@ -57,7 +59,7 @@ struct NamedLayout {
   friend bool operator==(const NamedLayout&, const NamedLayout&) = default;
 };
 
-// One layout of a strategy, which has to outlive it.
+// One layout of a strategy. The strategy has to outlive it.
 struct LayoutEntry {
   std::string_view name;
   const ParameterLayout& layout;  // equal ones of a stage are one object
@@ -75,7 +77,7 @@ struct LayoutEntry {
 class LayoutTable;     // of the library alone
 class StrategyTables;  // of the library alone
 
-// The layouts of one stage: a view into a strategy, which has to outlive it. Any number of threads
+// The layouts of a stage: a view into a strategy, which has to live longer. Any number of threads
 // may read it.
 class StrategyStage {
  public:
@@ -133,15 +135,16 @@ class StrategyStage {
 // rank s * devices_per_stage() + r.
 //
 // Always valid: made by ReadStrategy, Make or MakePipeline. Immutable, so any number of threads may
-// read it. Copies share the layouts, of which equal ones are stored once; a move copies.
+// read it. Copies share the layouts, and equal layouts are stored once. A move copies.
 class Strategy {
  public:
-  // Makes the strategy of one stage. `own_stage` is the stage number that its file states. Of
-  // several layouts of one name the last counts. Errors: kInvalidArgument without layouts, for a
-  // layout without a tensor map and for a negative stage; those of ReadStrategy for what no file
-  // can say.
+  // Makes the strategy of a single stage. `own_stage` is the stage number that its file states. If
+  // a name has several layouts, the last counts.
+  // Errors:
+  //   kInvalidArgument: no layouts, a layout without a tensor map, a negative stage
+  //   errors of ReadStrategy: a layout that no file can express
   static Result<Strategy> Make(const std::vector<NamedLayout>& layouts, int64_t own_stage = 0);
-  // Makes the strategy of a pipeline, of the layouts of stages 0, 1 and so on. Errors: as Make.
+  // Makes the strategy of a pipeline from the layouts of stages 0, 1 and so on. Errors: as Make.
   static Result<Strategy> MakePipeline(const std::vector<std::vector<NamedLayout>>& stages);
 
   Strategy(const Strategy&) = default;
@@ -155,8 +158,8 @@ class Strategy {
   const std::vector<StrategyStage>& stages() const;
   int64_t devices_per_stage() const;
   int64_t ranks() const;  // of all stages
-  // The stage that a file of one stage states, 0 where it states none: its first rank is own_stage
-  // * devices_per_stage.
+  // The number that a file of a single stage states, or 0. The stage's first rank is own_stage *
+  // devices_per_stage.
   int64_t own_stage() const;
   // The number of layouts of all stages.
   size_t layouts() const;
@@ -176,20 +179,24 @@ class Strategy {
   std::shared_ptr<const StrategyTables> tables_;  // never null
 };
 
-// Errors: kNotFound, kCorrupt, kMismatch, kIo.
+// Reads a file, or merges a folder of stage files. Errors: kNotFound, kCorrupt, kMismatch, kIo.
 Result<Strategy> ReadStrategy(const std::string& path);
 
-// Writes `strategy` to the file `output`: in JSON where its name ends in .json, else in protobuf.
-// The file has the layouts alone, without operators and shapes. `output` appears whole or not at
-// all. Errors: kMismatch for what no file can say; kAlreadyExists when `output` exists and not
-// `force`; kIo.
+// Writes `strategy` to the file `output`: in JSON if its name ends in .json, else in protobuf. The
+// file has the layouts alone, without operators and shapes. `output` appears whole or not at all.
+// Errors:
+//   kMismatch: the strategy has values that no file can express
+//   kAlreadyExists: `output` exists without `force`
+//   kIo
 Status WriteStrategy(const Strategy& strategy, const std::string& output, bool force);
 
-// Returns the box of a full tensor of shape `full_shape` that a rank holds under the layout of
-// `parameter`, whose name is for messages: `rank` counts from 0 within the stage. Its elements are
-// what the rank's checkpoint has, and what ShardedCheckpoint::Read reads for it. Errors:
-// kInvalidArgument when there is no such rank; those of Strategy::Make; kMismatch when the shape
-// cannot be cut so.
+// Returns the box of a full tensor of shape `full_shape` that a rank holds under a layout. `rank`
+// counts from 0 within the stage. The rank's checkpoint has these elements, and
+// ShardedCheckpoint::Read reads them. The name of `parameter` is for messages.
+// Errors:
+//   kInvalidArgument: no such rank
+//   kMismatch: the layout cannot cut this shape
+//   errors of Strategy::Make
 Result<Box> ShardBox(const NamedLayout& parameter, const Shape& full_shape, int64_t rank);
 
 struct StrategyMergeReport {
@@ -198,16 +205,16 @@ struct StrategyMergeReport {
   std::vector<std::string> notes;
 };
 
-// Merges the stage files in `folder` into the file `output`; for protobuf with the bytes that
-// MindSpore's merge_pipeline_strategys writes with the files in stage order. `output` appears whole
-// or not at all. Errors: as ReadStrategy, and kAlreadyExists when `output` exists and not `force`.
+// Merges the stage files in `folder` into the file `output`. In protobuf, its bytes equal those of
+// MindSpore's merge_pipeline_strategys for the files in stage order. `output` appears whole or not
+// at all. Errors: as ReadStrategy; kAlreadyExists if `output` exists without `force`.
 Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std::string& output,
                                             bool force);
 
 struct StrategyConversionReport {
-  uint64_t layouts = 0;                 // of parameters, those that a file lists twice included
+  uint64_t layouts = 0;                 // of parameters; one that a file lists twice counts twice
   uint64_t bytes = 0;                   // of the file that was written
-  std::vector<Warning> warnings = {};   // what the other encoding has no place for
+  std::vector<Warning> warnings = {};   // details that the other encoding cannot hold
   std::vector<std::string> notes = {};  // files of a folder that were skipped, and why
 };
 
@@ -218,12 +225,14 @@ struct StrategyConversionOptions {
   bool force = false;  // replace `output`
 };
 
-// Writes the strategy `input` to the file `output`: in JSON where its name ends in .json, else in
-// protobuf, which is how MindSpore tells them apart. What both can hold comes over unchanged
-// (src/mindspore/SPEC.md); of a file that is in this form already, every byte. With `renames` the
+// Writes the strategy `input` to the file `output`: in JSON if its name ends in .json, else in
+// protobuf, by MindSpore's rule for names. All details that both encodings can hold stay unchanged
+// (src/mindspore/SPEC.md). If the encoding stays the same, so does every byte. With `renames` the
 // file has the layouts alone, under their new names, as WriteStrategy writes them. `output` appears
-// whole or not at all. Errors: as ReadStrategy; kInvalidArgument for renames that give two
-// parameters of a stage one name; kAlreadyExists when `output` exists and not `force`.
+// whole or not at all.
+// Errors: as ReadStrategy, and
+//   kInvalidArgument: renames give two parameters of a stage one name
+//   kAlreadyExists: `output` exists without `force`
 Result<StrategyConversionReport> ConvertStrategyFile(const StrategyConversionOptions& options);
 
 // The ranks of a new training run: tensor_parallel * data_parallel * pipeline_stages.
@@ -243,7 +252,7 @@ struct MakeStrategyOptions {
   std::string output;     // JSON where the name ends in .json, else protobuf
   // Full tensors that patterns match, a file or a folder; empty: the specification has names.
   std::string checkpoint;
-  // In place of a specification: the source whose parameters `cluster` is to hold. With `path`
+  // In place of a specification: a source with the parameters of the new strategy. With `path`
   // alone it may also be a strategy.
   SourceSpec like;
   Cluster cluster;
@@ -264,21 +273,21 @@ struct MakeStrategyReport {
 // Errors:
 // - kNotFound
 // - kInvalidArgument: the specification breaks its schema, or has patterns without a checkpoint
-// - kMismatch: parameters cannot be cut so, or all names of one stage read as those of a pipeline
+// - kMismatch: parameters cannot be cut so, or the names of a stage look like a pipeline's names
 // - kAlreadyExists
 // - those of opening a source
 Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options);
 
-// Returns the source ranks that target rank `rank` needs, one replica of each shard, and the one
-// that parameters without a layout come from, ascending. Without a strategy a side has full
-// tensors in one rank. Errors: as ReadStrategy; kInvalidArgument when `rank` is no target rank or
-// neither side has a strategy.
+// Returns the source ranks that target rank `rank` needs, ascending: one replica of each shard, and
+// the rank of the parameters without a layout. A side without a strategy has full tensors in one
+// rank. Errors: as ReadStrategy; kInvalidArgument if `rank` is no target rank, or if both sides
+// lack a strategy.
 Result<std::vector<int64_t>> SourceRanks(int64_t rank, const StrategyRef& source,
                                          const StrategyRef& target);
 
-// Calls `visit` with each target rank, ascending, and what SourceRanks returns for it; the
-// strategies are read once. Errors: as SourceRanks; those that concern one target stage may come
-// after calls for the stages before it.
+// Calls `visit` with each target rank, ascending, and the ranks that SourceRanks returns for it.
+// The strategies are read once. Errors: as SourceRanks. `visit` may have been called for earlier
+// stages before an error of a later stage.
 Status ForEachSourceRanks(
     const StrategyRef& source, const StrategyRef& target,
     const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit);
@@ -299,12 +308,13 @@ struct InferStrategyReport {
   std::vector<Warning> warnings;  // parameters left out, and choices that bytes left open
 };
 
-// Writes a strategy that explains what the ranks of `source` hold. Shapes of shards and tensors
-// give the cuts; equal bytes, and the reference if it holds the same values, tell which rank holds
-// which part. The names in the files tell the stages of a pipeline. Reads every
-// shard once; memory is bounded. Errors: kMismatch, listing parameters, where layouts that would
-// give different results remain or none fits; kAlreadyExists; those of opening checkpoints;
-// kCancelled.
+// Writes a strategy that explains the shards in `source`. Shapes of shards and tensors give the
+// cuts. Equal bytes tell which rank holds which part, and so does the reference if it holds the
+// same values. The names in the files tell the stages of a pipeline. Reads every shard once; memory
+// is bounded.
+// Errors: those of opening checkpoints, and
+//   kMismatch: no layout fits, or several with different results; the message lists parameters
+//   kAlreadyExists, kCancelled
 Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options);
 
 }  // namespace v0_1

@@ -1,8 +1,8 @@
 // TargetView: the files that a conversion would write, readable without writing them.
 //
-// It owns the open sources, and keeps plans of few files in memory: what is read is put together
-// from the sources when it is asked for. Any number of threads may read from one at the same time.
-// Movable; one that was moved from can only be destroyed.
+// It owns the open sources, and keeps the plans of a few files in memory. A read gathers its bytes
+// from the sources. Any number of threads may read at the same time. Movable; a moved-from view can
+// only be destroyed.
 //
 // Implemented in src/convert.
 #ifndef RESHARD_TARGET_VIEW_H_
@@ -10,8 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "reshard/byte_range.h"
 #include "reshard/convert.h"
@@ -23,41 +25,61 @@ namespace reshard {
 inline namespace v0_1 {
 
 struct ViewOptions {
-  CheckChoice checks = {};  // kAll counts as kSample; `checksum` and `refuse_overflow` do nothing
-  RunOptions run = {};      // of Open; a request of `stop` ends reads, too
+  CheckChoice checks = {};  // of Open; `checksum` also of Stream, `refuse_overflow` of it alone
+  RunOptions run = {};      // of Open and of Stream; a request of `stop` ends reads, too
   // Bytes that the view may hold, as ConvertOptions::memory_limit.
   uint64_t memory_limit = 0;
   SourceIo io = SourceIo::kAuto;
+  // Pages of sources stay in the page cache and do not count as memory of the view. So a source
+  // byte that several files share is read from the disk once.
+  bool keep_pages = false;
 };
 
 class TargetView {
  public:
-  // Opens the sources and plans every file, as Convert does; `spec.target.folder` may be empty, and
-  // is not looked at. Errors: those of Plan but for what concerns the target folder;
-  // kInvalidArgument for encrypted targets, of which a view has not the bytes.
+  // Opens the sources, plans every file and checks both, as Convert does before it writes.
+  // `spec.target.folder` may be empty and has no effect. Errors: as Plan, without the errors of a
+  // target folder; kInvalidArgument for encrypted targets: their random vectors differ from call to
+  // call.
   static Result<TargetView> Open(const ConversionSpec& spec, const ViewOptions& options = {});
 
   TargetView(TargetView&& other) noexcept;
   TargetView& operator=(TargetView&& other) noexcept;
   ~TargetView();
 
-  // What opening has found.
+  // The results of opening.
   const Findings& findings() const;
 
   // The files, of ranks by rank. Sizes are exact.
   std::span<const TargetFileSummary> files() const;
 
-  // Fills `out` with the bytes of file number `file` from `offset` on. A file that states its
-  // CRC-32 is read whole when the number is asked for first. Errors: kInvalidArgument for bytes
-  // that the file has not; kChanged, kCorrupt and kIo from the sources; kCancelled.
+  // Fills `out` with the bytes of file number `file` from `offset` on. If a file states its CRC-32,
+  // the first read of that number reads the whole file.
+  // Errors:
+  //   kInvalidArgument: bytes beyond the end of the file
+  //   kChanged, kCorrupt, kIo: from the sources
+  //   kCancelled
   Status Read(size_t file, uint64_t offset, std::span<std::byte> out) const;
 
-  // Starts reading what these bytes are made of, and does not wait for it. Errors: as Read.
+  // Starts to read the source bytes of this range, without waiting. Errors: as Read.
   Status Prefetch(size_t file, ByteRange range) const;
 
-  // Returns ok if the sources are still the files that were opened. What was read before counts
-  // only then. Errors: kChanged, naming a file; kIo.
+  // Calls `take` in the calling thread with the bytes `range` of file number `file`, in order, a
+  // few MiB at a time. Meanwhile RunOptions::jobs threads gather the next bytes. At the end the
+  // sources must still be the files that were opened. A whole file is proved by the digests of both
+  // sides, as in Convert, unless `checksum` is false. `take` gets bytes before the proof: its
+  // results count only if this call returns ok. Returns warnings about values that casts lost.
+  // Errors: as `take`, Read and VerifyUnchanged; kMismatch, with `refuse_overflow`, at the first
+  // value that a cast lost; kInternal.
+  Result<std::vector<Warning>> Stream(
+      size_t file, ByteRange range,
+      const std::function<Status(std::span<const std::byte>)>& take) const;
+
+  // Returns ok if the sources are still the files that were opened. Bytes of earlier reads are
+  // valid only then. Errors: kChanged, naming a file; kIo.
   Status VerifyUnchanged() const;
+  // As above, of the sources of file number `file`.
+  Status VerifyUnchanged(size_t file) const;
 
  private:
   class Impl;

@@ -1,8 +1,8 @@
-// What a tensor is: DType, Shape, a Box of it, TensorInfo; and StoredArray, one entry of a
+// The parts of a tensor's description: DType, Shape, Box, TensorInfo. StoredArray is one entry of a
 // checkpoint file.
 //
-// Shapes and boxes count elements, slowest dimension first (row-major); offsets and lengths are
-// bytes of the file. Plain values, but for StoredArray, which refers to others; no locking.
+// Shapes and boxes count elements, slowest dimension first (row-major). Offsets and lengths are
+// bytes of the file. Plain values, but StoredArray refers to others; no locking.
 //
 // Implemented in src/tensor.
 #ifndef RESHARD_TENSOR_H_
@@ -21,8 +21,8 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// The element types of a MindSpore checkpoint (format/mindspore_checkpoint/SPEC.md, "tensor_type"),
-// and, from kFloat8E8M0 on, those that only safetensors files have (format/safetensors/SPEC.md).
+// The element types of a MindSpore checkpoint (format/mindspore_checkpoint/SPEC.md, "tensor_type").
+// The types from kFloat8E8M0 on are in safetensors files only (format/safetensors/SPEC.md).
 enum class DType : uint8_t {
   kInt8,
   kUInt8,
@@ -52,18 +52,19 @@ enum class DType : uint8_t {
   kFloat4E2M1,  // two values in a byte; the last dimension counts bytes
 };
 
-// Returns the name that MindSpore writes, such as "Float32" ("str" for kString), or that it would.
+// Returns the name that MindSpore writes, such as "Float32" ("str" for kString). Other dtypes have
+// a name of the same form.
 std::string_view DTypeName(DType dtype);
 
-// Returns the dtype with exactly this name, or nothing.
+// Returns the dtype with exactly this name.
 std::optional<DType> ParseDType(std::string_view name);
 
-// Returns the bytes of one unit of the last dimension: of an element, or, for elements smaller than
-// a byte, of several.
+// Returns the bytes in one unit of the last dimension. A unit is one element, or several elements
+// if they are smaller than a byte.
 uint64_t ItemBytes(DType dtype);
 
-// Returns how many elements such a unit is: 1, or several of less than a byte. Of Int4 it is 1, as
-// MindSpore's dims count bytes.
+// Returns the number of elements in such a unit: 1, or several if they are smaller than a byte. It
+// is 1 for Int4, as MindSpore's dims count bytes.
 uint64_t ElementsOfItem(DType dtype);
 
 // The sizes of a tensor's dimensions; empty for a scalar. No size is negative.
@@ -72,8 +73,8 @@ using Shape = std::vector<int64_t>;
 // The most dimensions that a tensor may have.
 inline constexpr size_t kMaxDims = 64;
 
-// Returns the number of elements (1 for a scalar), or nothing when a size is negative or a partial
-// product does not fit, even if a later size is 0.
+// Returns the number of elements, 1 for a scalar. Returns no value if a size is negative, or if a
+// partial product does not fit, even if a later size is 0.
 std::optional<uint64_t> ElementCount(const Shape& shape);
 
 // Returns "[2, 3]".
@@ -92,10 +93,10 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-// Returns the number of elements of a box that lies in a tensor whose ElementCount is known to fit.
+// Returns the number of elements of a box. The ElementCount of its tensor has to fit.
 uint64_t Volume(const Box& box);
 
-// Returns the elements that two boxes of equal dims() have in common, or nothing if there are none.
+// Returns the common elements of two boxes with equal dims(), or no value if there are none.
 std::optional<Box> Intersect(const Box& a, const Box& b);
 
 // Returns "[0:2, 4:8]".
@@ -105,11 +106,11 @@ enum class ArrayKind : uint8_t {
   kTensor,
   kText,       // a `str` entry: dtype kString, dims [0], content UTF-32LE
   kMapTensor,  // keys, values, status
-  kPacked,     // a tensor of elements smaller than a byte whose rows do not fill bytes: never cut
+  kPacked,  // a tensor of elements smaller than a byte, in rows that do not fill bytes: never cut
 };
 
-// Returns the sizes in elements of what a StoredArray or a TensorInfo has as its shape, in units of
-// the last dimension; empty for texts and MapTensors.
+// Returns the sizes in elements of a StoredArray's or TensorInfo's shape, whose last dimension
+// counts units. Empty for texts and MapTensors.
 Shape LogicalShape(ArrayKind kind, DType dtype, const Shape& shape);
 
 // A parameter of a checkpoint, however it is cut.
@@ -118,10 +119,10 @@ struct TensorInfo {
   ArrayKind kind = ArrayKind::kTensor;
   DType dtype = DType::kFloat32;  // without meaning for a MapTensor
   Shape shape;                    // of the full tensor; empty for text entries and MapTensors
-  uint64_t bytes = 0;             // of the full tensor; of a text or MapTensor those in its file
+  uint64_t bytes = 0;  // of the full tensor; for a text or MapTensor, the bytes in its file
 };
 
-// One of the three tensors (keys, values, status) of one Value of a MapTensor.
+// A tensor (keys, values or status) in a Value of a MapTensor.
 struct MapTensorPart {
   std::string type;  // as written: a lower-case numpy name such as "int32"
   Shape shape;
@@ -130,8 +131,8 @@ struct MapTensorPart {
   friend bool operator==(const MapTensorPart&, const MapTensorPart&) = default;
 };
 
-// One entry of a checkpoint file: its name, type and shape, and where its bytes are. A view of what
-// its Checkpoint holds, which has to live as long.
+// One entry of a checkpoint file: its name, type and shape, and the places of its bytes. It is a
+// view into its Checkpoint, which has to outlive it.
 struct StoredArray {
   std::string_view name;
   ArrayKind kind = ArrayKind::kTensor;
@@ -144,7 +145,7 @@ struct StoredArray {
   std::span<const MapTensorPart> map_tensor;  // the parts of its Values one after the other
 };
 
-// Returns whether what both refer to is equal.
+// Returns whether the referenced values are equal.
 bool operator==(const StoredArray& a, const StoredArray& b);
 
 }  // namespace v0_1

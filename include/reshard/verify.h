@@ -1,9 +1,9 @@
 // Verify compares the files of a finished target folder with its manifests. VerifyAgainst compares
-// the outputs of a conversion with its sources, without a manifest, whoever wrote them: MindSpore,
-// for example.
+// the outputs of a conversion with its sources, without a manifest. Another program, such as
+// MindSpore, may have written these outputs.
 //
-// Any number of calls may run at once; each uses its own threads and state. They print nothing and
-// write nothing.
+// Any number of calls may run at once; each uses its own threads and state. They do not print, and
+// write no files.
 //
 // Implemented in src/api.
 #ifndef RESHARD_VERIFY_H_
@@ -23,21 +23,22 @@ inline namespace v0_1 {
 
 struct VerifyOptions {
   std::string target;                             // a folder that Convert has finished
-  std::shared_ptr<const EncryptionKey> key = {};  // of its files, where they are encrypted
+  std::shared_ptr<const EncryptionKey> key = {};  // to read encrypted files
   RunOptions run = {};
 };
 
-// Reads every file that the folder's manifests list, and compares its size, its digest and those of
-// its blocks; part records and manifests are compared with their digests. Other files are ignored.
-// Damage is no error: the report says what is wrong.
-// Errors: kNotFound when there is no manifest, so that the set is unfinished; kUnsupported for
-// manifests of another version, and for encrypted files without their key; kChanged when files
-// changed meanwhile; kIo; kCancelled.
+// Reads every file that the folder's manifests list. Compares its size, its digest and the digests
+// of its blocks. Compares part records and manifests with their digests. Other files are ignored.
+// If files are damaged, the call succeeds and the report lists the damage.
+// Errors:
+//   kNotFound: there is no manifest, so the set is unfinished
+//   kUnsupported: a manifest of another version, or an encrypted file without its key
+//   kChanged: a file changed meanwhile
+//   kIo, kCancelled
 Result<DamageReport> Verify(const VerifyOptions& options);
 
-// A conversion, and the folder to compare with what it gives. Options that have their usual values
-// are those of the last run that the folder's origin.jsonl tells of, but for `source.path` and
-// `source.files`.
+// A conversion, and the folder to compare with its outputs. Fields with default values are taken
+// from the last run in the folder's origin.jsonl, except `source.path` and `source.files`.
 struct AgainstOptions : ConversionSpec {
   RunOptions run;
 };
@@ -52,10 +53,13 @@ struct AgainstReport : Findings {
   bool equal() const { return differences.empty() && replicas.differing == 0; }
 };
 
-// Plans the conversion and compares each target file, its size and every byte, with the plan. Also
-// compares the replicas of the sources. Source files with a CRC trailer are checked first.
-// Errors: as Plan; kCorrupt for a file that its trailer does not fit; kNotFound when none of the
-// target files is there; kChanged when sources or targets changed meanwhile; kCancelled.
+// Plans the conversion and compares the size and every byte of each target file with the plan. Also
+// compares the replicas of the sources. Source files with a CRC trailer are checked first. Errors:
+// as Plan, and
+//   kCorrupt: a file does not fit its trailer
+//   kNotFound: all target files are missing
+//   kChanged: sources or targets changed meanwhile
+//   kCancelled
 Result<AgainstReport> VerifyAgainst(const AgainstOptions& options);
 
 }  // namespace v0_1

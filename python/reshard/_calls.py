@@ -23,9 +23,11 @@ from ._fields import (
     StrategyReport,
 )
 from ._guards import is_mapping
+from ._mount import Mount
 from ._paths import StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
 from ._reports import ConvertReport, PageReport, PlanReport, VerifyReport
+from ._target import TargetView
 
 R = TypeVar("R")
 
@@ -331,6 +333,91 @@ def plan(
 ) -> PlanReport:
     """Plans and checks all that `convert` with these keywords would, and writes nothing."""
     return _run(_reshard.plan, dict(locals()))
+
+
+def target(
+    source: Source,
+    *,
+    # Options of target, written by tests/python/keywords_test.py --bless.
+    src_strategy: StrPath | None = None,
+    dst_strategy: StrPath | None = None,
+    rank: Ranks | None = None,
+    format: Literal["ckpt", "safetensors", "unified", "huggingface"] | None = None,
+    suffix: str | None = None,
+    name_map: NameMap | None = None,
+    group_info: StrPath | Iterable[StrPath] | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    prefix: str | None = None,
+    part_size: Size | None = None,
+    shard_size: Size | None = None,
+    names: str | None = None,
+    crc: bool | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    rename: NameMap | None = None,
+    dtype: Casts | None = None,
+    unmatched: Literal["copy", "drop", "error"] | None = None,
+    check_replicas: bool | Literal["none", "sample", "all"] | None = None,
+    reference: StrPath | None = None,
+    expect_parameters: str | None = None,
+    partial: bool | None = None,
+    no_checksum: bool | None = None,
+    memory_limit: Size | None = None,
+    # Its own.
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> TargetView:
+    """Plans and checks what `convert` with these keywords would, and returns its files to be read,
+    of which none is written."""
+    given = dict(locals())
+
+    def opened(keywords: dict[str, Any], jobs: int, watch: Watch, _: dict[str, str]) -> TargetView:
+        return TargetView(_reshard.View.open(keywords, jobs, watch))
+
+    return _run(opened, given)
+
+
+def mount(
+    source: Source,
+    folder: StrPath | None = None,
+    *,
+    # Options of mount, written by tests/python/keywords_test.py --bless.
+    src_strategy: StrPath | None = None,
+    dst_strategy: StrPath | None = None,
+    rank: Ranks | None = None,
+    format: Literal["ckpt", "safetensors", "unified", "huggingface"] | None = None,
+    suffix: str | None = None,
+    name_map: NameMap | None = None,
+    group_info: StrPath | Iterable[StrPath] | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    prefix: str | None = None,
+    part_size: Size | None = None,
+    shard_size: Size | None = None,
+    names: str | None = None,
+    crc: bool | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    rename: NameMap | None = None,
+    dtype: Casts | None = None,
+    unmatched: Literal["copy", "drop", "error"] | None = None,
+    check_replicas: bool | Literal["none", "sample", "all"] | None = None,
+    reference: StrPath | None = None,
+    expect_parameters: str | None = None,
+    partial: bool | None = None,
+    no_checksum: bool | None = None,
+    memory_limit: Size | None = None,
+    # Its own.
+    cache: bool | None = None,
+    allow_other: bool | None = None,
+    jobs: int | None = None,
+) -> Mount:
+    """`with mount(...) as folder` has the files that `convert` with these keywords would write in
+    `folder`, an empty one, or None for a temporary one. The program reshard-mount serves them."""
+    given = dict(locals())
+    return Mount(given.pop("source"), given.pop("folder"), given)
 
 
 def verify(

@@ -51,14 +51,7 @@ constexpr std::pair<std::string_view, UnmatchedPolicy> kOnlyCopy[] = {
 // What convert, plan, report and verify_against have in common.
 template <typename Options>
 constexpr Keyword<Options> kConversion[] = {
-    {"source",
-     [](Options& o, nb::handle v) {
-       if (nb::isinstance<nb::dict>(v)) {
-         Set(o.source.files, v);
-       } else {
-         Set(o.source.path, v);
-       }
-     }},
+    {"source", [](Options& o, nb::handle v) { SetSource(o.source, v); }},
     {"target", [](Options& o, nb::handle v) { Set(o.target.folder, v); }},
 };
 
@@ -327,7 +320,7 @@ constexpr std::pair<const char*, Call> kCalls[] = {
     {"convert", kConvertCall}, {"plan", kPlanCall},     {"report", kReportCall},
     {"commit", kCommitCall},   {"verify", kVerifyCall}, {"verify_against", kAgainstCall},
     {"recode", kRecodeCall},   {"merge", kMergeCall},   {"digest", kDigestCall},
-    {"diff", kDiffCall}};
+    {"diff", kDiffCall},       {"target", kViewCall},   {"mount", kMountCall}};
 
 // The option table, as far as signatures follow it.
 nb::list OptionTable() {

@@ -15,7 +15,7 @@ template <std::integral T>
   return sum;
 }
 
-// The sum, or the largest number where it is greater.
+// The sum, or the largest number if the sum is greater.
 template <std::unsigned_integral T>
 [[nodiscard]] constexpr T SaturatingAdd(T a, T b) {
   return CheckedAdd(a, b).value_or(std::numeric_limits<T>::max());

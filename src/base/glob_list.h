@@ -14,9 +14,9 @@
 
 namespace reshard {
 
-// Compares a name only with patterns of which a part, literal and as rare as there is one, occurs
-// in it. So many patterns for as many names take about linear time, as long as what tells the
-// patterns apart is literal.
+// Compares a name only with patterns whose rarest literal part occurs in the name. With many
+// patterns for many names, this takes about linear time as long as literals tell the patterns
+// apart.
 class GlobList {
  public:
   explicit GlobList(std::vector<std::string> patterns);

@@ -79,7 +79,7 @@ class JsonReader::Iterator {
   JsonReader* reader_;
 };
 
-// What nlohmann's parser calls. A function that returns false ends the parsing.
+// The callbacks of nlohmann's parser. A callback that returns false ends the parsing.
 class JsonReader::Events {
  public:
   explicit Events(JsonReader& reader) : reader_(reader) {}
@@ -109,7 +109,7 @@ class JsonReader::Events {
     return Go(reader_.OnKey(kept));
   }
   bool parse_error(size_t position, const std::string& token, const Json::exception& error) {
-    // What follows "[json.exception...] parse error at line 1, column 2: ".
+    // The text after "[json.exception...] parse error at line 1, column 2: ".
     std::string_view why = error.what();
     if (const size_t colon = why.find(": "); colon != why.npos) why.remove_prefix(colon + 2);
     return Go(reader_.SyntaxError(begin_ + position, token, why));
@@ -125,7 +125,7 @@ class JsonReader::Events {
     return false;
   }
 
-  // Whether what begins here is passed over.
+  // Whether the value that begins here is passed over.
   bool Skips() { return std::exchange(reader_.skips_value_, false) || reader_.skipped_ > 0; }
 
   // Goes on to the next element, if the place at hand is in a list.

@@ -17,7 +17,7 @@
 
 namespace reshard {
 
-// A value that is neither an object nor a list.
+// A value other than an object or a list.
 struct JsonValue {
   enum class Kind : uint8_t { kNull, kBoolean, kUnsigned, kNegative, kFraction, kString };
 
@@ -38,8 +38,11 @@ class JsonReader {
  public:
   virtual ~JsonReader() = default;
 
-  // Reads one document. Errors: of the code that was given to the constructor, for text that is no
-  // JSON; kCorrupt for a zero byte, which no JSON has; those of the functions below.
+  // Reads one document.
+  // Errors:
+  //   the constructor's code for text that is not JSON
+  //   kCorrupt for a zero byte, which JSON does not allow
+  //   errors of the functions below
   Status Read(std::string_view bytes);
   // As above. `next` returns the bytes that come next, valid until its next call, and none at the
   // end. Errors of `next` go before all others. The first byte is at `offset`.
@@ -53,7 +56,7 @@ class JsonReader {
                       size_t deepest = kLevels)
       : where_(where), code_(code), deepest_(deepest) {}
 
-  // What a document means. An error ends the reading.
+  // The content of a document. An error ends the reading.
   virtual Status OnValue(JsonValue& value) = 0;
   // An object, or a list, begins in the place at hand.
   virtual Status OnOpen(bool is_list) = 0;
@@ -61,7 +64,8 @@ class JsonReader {
   virtual Status OnClose(bool is_list);
   // The key of the value that comes next.
   virtual Status OnKey(const std::string& key);
-  // What is said where the text stops being JSON: behind the byte at `offset`, the last of `token`.
+  // Returns the error for text that is not JSON, behind the byte at `offset`. It is the last byte
+  // of `token`.
   virtual Status SyntaxError(uint64_t offset, std::string_view token, std::string_view why) const;
 
   // The objects and lists around the place at hand; the outermost has the depth 1. Those beyond
@@ -106,7 +110,7 @@ class JsonReader {
   std::vector<Level> levels_;  // those beyond depth_ keep their memory
   size_t depth_ = 0;
   bool skips_value_ = false;
-  size_t skipped_ = 0;  // open objects and lists of what is passed over
+  size_t skipped_ = 0;  // open objects and lists that are passed over
 };
 
 }  // namespace reshard

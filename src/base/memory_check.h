@@ -9,15 +9,15 @@
 
 namespace reshard {
 
-// Fails with kResourceExhausted when what is held, and `more` bytes, are more than may be. Costs
-// some microseconds. Called by any thread; an empty one asks nobody.
+// Fails with kResourceExhausted if the held bytes and `more` bytes exceed the limit. Costs some
+// microseconds. Any thread may call it. An empty one means no limit.
 using MemoryCheck = std::function<Status(uint64_t more)>;
 
 inline Status CheckMemory(const MemoryCheck& check, uint64_t more = 0) {
   return check ? check(more) : Status();
 }
 
-// Whoever takes some hundred bytes each time asks once in so many times.
+// Code that takes some hundred bytes each time makes this many steps between two checks.
 inline constexpr uint64_t kMemoryCheckInterval = 1024;
 
 }  // namespace reshard

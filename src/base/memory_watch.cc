@@ -3,7 +3,7 @@
 namespace reshard {
 namespace {
 
-// A thread tells the others what it took by steps of so many bytes.
+// A thread adds its bytes to the common count in steps of this size.
 constexpr uint64_t kStep = uint64_t{32} << 10;
 // After so many bytes a thread looks, while 16 may have taken a step each that they did not tell.
 constexpr uint64_t kLookEvery = MemoryWatch::kBetweenLooks - 16 * kStep;

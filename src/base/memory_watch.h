@@ -1,8 +1,8 @@
-// MemoryWatch: asks, while memory is being taken by `new`, whether that may go on.
+// MemoryWatch: checks the limit while `new` takes memory.
 //
-// The `operator new` of watched_new.cc asks, in the programs that link it. So no code has to know
-// that it takes much: between two looks at most kBetweenLooks are taken, and a large block is
-// looked at before it is taken.
+// In programs that link watched_new.cc, its `operator new` calls the check. So other code need not
+// know how much memory it takes. At most kBetweenLooks bytes are taken between two checks, and a
+// large block is checked before it is taken.
 #ifndef RESHARD_SRC_BASE_MEMORY_WATCH_H_
 #define RESHARD_SRC_BASE_MEMORY_WATCH_H_
 
@@ -18,7 +18,7 @@
 
 namespace reshard {
 
-// Thrown in place of taking memory; CatchOutOfMemory makes the Status of it.
+// Thrown instead of taking memory; CatchOutOfMemory turns it into the Status.
 class MemoryRefused : public std::bad_alloc {
  public:
   explicit MemoryRefused(std::shared_ptr<const Status> status) : status_(std::move(status)) {}
@@ -36,9 +36,9 @@ class MemoryWatch {
   // Blocks of at least as much are made present at once, so that the next look sees them.
   static constexpr uint64_t kLargeBlock = uint64_t{64} << 10;
 
-  // Watches this thread, and the threads that are started by watched ones, until it is destroyed.
-  // They end before. Where `check` fails, `new` throws MemoryRefused. `check` takes no lock that
-  // somebody may hold who takes memory. An empty one watches nothing.
+  // Watches this thread, and the threads that watched threads start, until it is destroyed. These
+  // threads end before. If `check` fails, `new` throws MemoryRefused. `check` must not take a lock
+  // that a thread may hold while it takes memory. An empty `check` means no watch.
   explicit MemoryWatch(MemoryCheck check);
   ~MemoryWatch();
   MemoryWatch(const MemoryWatch&) = delete;
@@ -49,11 +49,11 @@ class MemoryWatch {
   // Has this thread watched by `watch`, which may be null, from now on.
   static void Enter(MemoryWatch* watch);
 
-  // Called before this thread takes `bytes` of memory, of which `uncounted` are to be counted
-  // besides what `check` sees. Throws MemoryRefused if they may not be taken.
+  // Called before this thread takes `bytes` of memory. `uncounted` bytes count in addition to those
+  // that `check` sees. Throws MemoryRefused beyond the limit.
   static void BeforeTaking(uint64_t bytes, uint64_t uncounted);
 
-  // While it lives, what this thread takes is not looked at.
+  // While it lives, the memory that this thread takes is not checked.
   class Unwatched {
    public:
     Unwatched();

@@ -1,4 +1,4 @@
-// NameArena: names side by side in a few blocks of memory, each where it is for good.
+// NameArena: names side by side in a few blocks of memory, at fixed addresses.
 //
 // Copies share the blocks. Not thread-safe while it is filled; then any number of threads may read
 // it.
@@ -19,7 +19,7 @@ class NameArena {
   std::string_view Keep(std::string_view name) {
     constexpr size_t kLeastBlock = 256;
     constexpr size_t kMostBlock = size_t{64} << 10;
-    // What a copy of this refers to as well is not added to.
+    // Names are not added to a block that a copy also refers to.
     if (blocks_.empty() || blocks_.back().use_count() > 1 || block_bytes_ - used_ < name.size()) {
       const size_t bytes =
           std::max(name.size(), std::clamp(2 * block_bytes_, kLeastBlock, kMostBlock));
@@ -34,7 +34,7 @@ class NameArena {
     return {place, name.size()};
   }
 
-  // Forgets all names. Some of the memory is kept for those that come.
+  // Forgets all names. Keeps some of the memory for new names.
   void Clear() {
     if (blocks_.empty()) return;
     blocks_.erase(blocks_.begin(), blocks_.end() - 1);

@@ -1,5 +1,5 @@
-// Numbers as text, and out of it: for what is written once for each of very many parameters,
-// without the machinery of a format string. Pure functions.
+// Numbers as text, and back, without the cost of a format string. For texts that are written once
+// for each of very many parameters. Pure functions.
 #ifndef RESHARD_SRC_BASE_NUMBER_TEXT_H_
 #define RESHARD_SRC_BASE_NUMBER_TEXT_H_
 
@@ -35,7 +35,7 @@ inline bool HasOnlyDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Returns the number that decimal digits, and nothing else, spell, if `Number` can hold it.
+// Returns the number that decimal digits spell, if there are only digits and `Number` can hold it.
 template <std::integral Number>
 std::optional<Number> ParseNumber(std::string_view digits) {
   Number number = 0;

@@ -9,13 +9,13 @@
 
 namespace reshard {
 
-// Returns the status of a MemoryRefused; else kResourceExhausted with advice, or with a message so
-// short that a string holds it in itself where there is no memory for more. Any thread.
+// Returns the status of a MemoryRefused. Otherwise, returns kResourceExhausted with advice, or with
+// a message so short that a string needs no further memory for it. Any thread.
 Status OutOfMemoryError(const std::bad_alloc& error = {}) noexcept;
 
-// Returns body(), which returns a Status or a Result, or OutOfMemoryError(). Where no exception may
-// pass: at the end of the API and of each thread, and where others wait for what is done. A
-// template, because a std::function might take memory before anything is caught.
+// Returns body(), which returns a Status or a Result, or OutOfMemoryError(). Used in places that no
+// exception may leave: at the end of the API and of each thread, and in code that others wait for.
+// A template, because a std::function might take memory outside of the try block.
 template <typename Body>
 std::invoke_result_t<const Body&> CatchOutOfMemory(const Body& body) {
   try {

@@ -24,7 +24,7 @@ struct Step {
   bool matches = false;
 };
 
-// The set that begins at pattern[0] == '[', or nothing when it has no end. A ] right behind the
+// The set that begins at pattern[0] == '[', or no value if it has no end. A ] right behind the
 // opening (or its !) belongs to the set.
 std::optional<Step> MatchSet(std::string_view pattern, char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -54,8 +54,8 @@ Step MatchOne(std::string_view pattern, char c) {
   return {1, pattern[0] == c};
 }
 
-// Returns the stretches of a pattern that each name that it matches has in it: what lies between
-// wildcards, up to the first set or escape.
+// Returns the literal parts that occur in each matching name: the parts between wildcards, up to
+// the first set or escape.
 std::vector<std::string_view> LiteralParts(std::string_view pattern) {
   pattern = pattern.substr(0, pattern.find_first_of("[\\"));
   std::vector<std::string_view> parts;
@@ -130,7 +130,7 @@ const StateName* StateOf(std::string_view name) {
   return longest;
 }
 
-// Returns the prefix without what separates it from the name.
+// Returns the prefix without the separator in front of the name.
 std::string_view GroupOf(const StateName& state) {
   std::string_view group = state.text;
   if (state.kind != Kind::kLone) group.remove_suffix(1);
@@ -145,7 +145,8 @@ std::string_view TorchState(std::string_view name) {
   return {};
 }
 
-// Whether the checkpoint has the parameter whose state `name` would be, or another state of it.
+// Whether the checkpoint has the parameter that `name` would be a state of, or another state of
+// that parameter.
 bool IsStateOfParameter(const StateName& state, std::string_view name, const HasParameter& has) {
   const std::string_view parameter = name.substr(state.text.size());
   if (parameter.empty()) return false;
@@ -163,8 +164,8 @@ inline namespace v0_1 {
 bool GlobMatch(std::string_view pattern, std::string_view name) {
   size_t p = 0;
   size_t n = 0;
-  // Where to go on when a step does not fit: behind the last *, which takes one more byte. Earlier
-  // ones need no second look: the last can take whatever they would.
+  // The place to continue when a step does not fit: behind the last *, which takes one more byte.
+  // Earlier ones need no second try, as the last one can take any bytes that they would.
   std::optional<size_t> retry_pattern;
   size_t retry_name = 0;
   while (n < name.size()) {
@@ -264,7 +265,7 @@ std::string FormatBytes(uint64_t bytes) {
   constexpr std::string_view kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes) / 1024;
   size_t unit = 0;
-  // What would be printed as 1024.0 belongs to the next unit.
+  // A value that would be printed as 1024.0 belongs to the next unit.
   while (value >= 1023.95 && unit + 1 < std::size(kUnits)) {
     value /= 1024;
     ++unit;
@@ -277,7 +278,7 @@ std::string ParameterCountText(uint64_t count) {
   if (count < kThousand) return std::to_string(count);
   uint64_t unit = kThousand;
   size_t suffix = 0;
-  // What would round to 1000.0 of a unit is 1.00 of the next.
+  // A value that would round to 1000.0 of a unit is 1.00 of the next.
   while (suffix + 1 < kSuffixes.size() && count / unit * 20 + count % unit * 20 / unit >= 19999) {
     unit *= kThousand;
     ++suffix;

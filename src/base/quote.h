@@ -1,4 +1,4 @@
-// Names from files, made safe to print, and lists of which a message shows the first few.
+// Names from files, made safe to print, and lists that messages shorten to the first few items.
 #ifndef RESHARD_SRC_BASE_QUOTE_H_
 #define RESHARD_SRC_BASE_QUOTE_H_
 
@@ -10,19 +10,19 @@
 
 namespace reshard {
 
-// Returns `name` with control characters, quotes, backslashes and backticks, between which messages
-// name options, escaped (\n, \x1b, \", \x60); beyond 512 bytes "..." stands for the middle, so that
-// a path keeps its file name. Other bytes, UTF-8 included, stay as they are.
+// Returns `name` with escapes for control characters, quotes, backslashes and backticks (\n, \x1b,
+// \", \x60). Messages name options between backticks. If it exceeds 512 bytes, "..." replaces the
+// middle, so that a path keeps its file name. Other bytes, UTF-8 included, stay as they are.
 std::string Escape(std::string_view name);
 
-// Returns whether `name` has control characters, quotes or backslashes, or over 512 bytes: what a
-// part of a file name that users choose may not have. Backticks do not count.
+// Returns whether `name` has control characters, quotes or backslashes, or over 512 bytes. A user's
+// part of a file name must not. Backticks do not count.
 bool IsUnfitForNames(std::string name);
 
 // Returns Escape(name) between double quotes.
 std::string Quote(std::string_view name);
 
-// The first few of things that are counted, of which there may be millions.
+// The first few of a list of items, which may have millions. All are counted.
 class FirstFew {
  public:
   explicit FirstFew(size_t shown = 3) : shown_(shown) {}
@@ -30,7 +30,7 @@ class FirstFew {
   void Add(std::string_view item) {
     if (count_++ < shown_) items_.emplace_back(item);
   }
-  // As many more, which nobody names.
+  // Adds items that are only counted.
   void AddUnnamed(uint64_t count) { count_ += count; }
 
   // True when a further item would only be counted.
@@ -40,7 +40,7 @@ class FirstFew {
 
   // Returns "a, b and 3 more".
   std::string Joined(std::string_view separator = ", ") const;
-  // Returns each on a line of its own, which begins with "\n  "; `rest` stands for more of them.
+  // Returns each item on a line of its own, after "\n  "; `rest` stands for further items.
   std::string Lines(std::string_view rest = "...") const;
 
  private:
@@ -49,7 +49,7 @@ class FirstFew {
   std::vector<std::string> items_;
 };
 
-// Ranks or stages, which are added in ascending order, as ranges; of which there may be millions.
+// Ranks or stages, added in ascending order, as ranges. There may be millions.
 class NumberRanges {
  public:
   void Add(int64_t number) { AddRange(number, number); }
@@ -58,9 +58,9 @@ class NumberRanges {
 
   uint64_t count() const { return count_; }
 
-  // Returns "0-3, 8 and 12 more": the first 8 ranges, and how many numbers are in none of them.
+  // Returns "0-3, 8 and 12 more": the first 8 ranges, and the count of the other numbers.
   std::string ToText() const;
-  // Returns "rank 8" or "ranks 0-3, 8", where the noun is "rank".
+  // Returns "rank 8" or "ranks 0-3, 8" for the noun "rank".
   std::string ToWords(std::string_view noun) const;
   // Returns "rank 8" or "ranks 0-3, 6 and 8".
   std::string ToSentence(std::string_view noun) const;

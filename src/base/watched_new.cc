@@ -1,5 +1,5 @@
-// The `operator new` of programs whose memory is limited: MemoryWatch is asked before it is taken.
-// `operator delete` stays that of the C++ library, which gives malloc's memory back.
+// The `operator new` of programs with a memory limit. It asks MemoryWatch before it takes memory.
+// `operator delete` is the C++ library's, which gives malloc's memory back.
 #include <cstddef>
 #include <cstdlib>
 #include <new>

@@ -1,6 +1,6 @@
-// Casts of floating-point values, bit for bit those of MindSpore's load_param_into_net (and, to
-// 8-bit floats, of ml_dtypes): to float32 and from there to the target, each rounded to nearest,
-// ties to even.
+// Casts of floating-point values. Each bit equals that of MindSpore's load_param_into_net, and for
+// 8-bit floats that of ml_dtypes: to float32 and from there to the target, each step rounded to
+// nearest, ties to even.
 //
 // Pure functions; any thread.
 #ifndef RESHARD_SRC_CAST_CAST_H_
@@ -14,9 +14,9 @@
 
 namespace reshard {
 
-// What can be cast: Float16, BFloat16, Float32, Float64.
+// The source dtypes of casts: Float16, BFloat16, Float32, Float64.
 bool IsCastSource(DType dtype);
-// What it can be cast to: these, and Float8E4M3FN and Float8E5M2.
+// The target dtypes of casts: the source dtypes, Float8E4M3FN and Float8E5M2.
 bool IsCastTarget(DType dtype);
 
 // How many values a cast changed beyond rounding.

@@ -1,7 +1,7 @@
 // Casts on an x86-64 processor with AVX-512.
 #if defined(__x86_64__)
 
-// What the loops include, which is not to be compiled for it.
+// The loops include these headers, which must not be compiled for the target.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -24,8 +24,8 @@ Available Detect() {
 
 }  // namespace
 
-// The vectors that every processor of its kind has: SSE2, NEON. F16C is of no use to any kernel: it
-// makes other NaNs than the rules say, and to mend them takes what the loops take for all.
+// The vectors that every processor of its kind has: SSE2, NEON. F16C is not used: it makes other
+// NaNs than the rules require, and mending them takes as long as the loops take in all.
 const CastKernel kPortableCastKernel{.name = "portable", .cast = CastValues};
 
 std::span<const CastKernel* const> CastKernels() {

@@ -23,7 +23,7 @@ extern const CastKernel kAvx2CastKernel;
 extern const CastKernel kAvx512CastKernel;
 #endif
 
-// Returns those that this processor can run, the fastest first. The last one is portable.
+// Returns the kernels that this processor can run, the fastest first. The last one is portable.
 std::span<const CastKernel* const> CastKernels();
 
 }  // namespace reshard

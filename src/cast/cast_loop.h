@@ -1,8 +1,8 @@
-// CastValues: the loops of a cast, without branches, so that they become vector code of whatever
-// instruction set the file that includes this is compiled for.
+// CastValues: the loops of a cast, without branches. They become vector code for the instruction
+// set of the including file.
 //
-// Everything has internal linkage: no function may be taken from another file's instruction set.
-// The file includes before what this includes.
+// Everything has internal linkage, so that each file uses its own instruction set. The file
+// includes the headers that this one needs before it.
 #ifndef RESHARD_SRC_CAST_CAST_LOOP_H_
 #define RESHARD_SRC_CAST_CAST_LOOP_H_
 
@@ -32,12 +32,12 @@ template <typename To, typename From>
   return bits;
 }
 
-// What follows turns the bits of a float16, bfloat16, float32 or float64 into those of a float.
+// These turn the bits of a float16, bfloat16, float32 or float64 into those of a float.
 
 [[gnu::always_inline]] inline uint32_t FromFloat16(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000U) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fffU) << 13;
-  // Subnormals become those of a float, and numbers of them: exponents differ by 127 - 15.
+  // Subnormals become subnormals of a float, and then numbers, as the exponents differ by 127 - 15.
   const auto number = BitsOf<uint32_t>(BitsOf<float>(magnitude) * 0x1p112F);
   const uint32_t special = (bits & 0x7c00U) == 0x7c00U ? kInfinityBits : 0;
   return sign | number | special;
@@ -53,10 +53,9 @@ template <typename To, typename From>
   return BitsOf<uint32_t>(static_cast<float>(BitsOf<double>(bits)));
 }
 
-// Rounds the magnitude of a float to a smaller one, whose mantissa is shorter by kDropped bits and
-// whose exponent has the bias kBias, as if its exponents had no end. Those too small for a normal
-// number are rounded by an addition, to a float whose lowest bit is that of the target's
-// subnormals.
+// Rounds the magnitude of a float to one with kDropped mantissa bits less and an exponent of bias
+// kBias, without a limit for the exponent. A value too small for a normal number is rounded by an
+// addition, to a float whose lowest bit is that of the target's subnormals.
 template <uint32_t kDropped, uint32_t kBias>
 [[gnu::always_inline]] inline uint32_t RoundMagnitude(uint32_t magnitude) {
   constexpr uint32_t kLeastNormal = (127 - kBias + 1) << 23;
@@ -70,7 +69,7 @@ template <uint32_t kDropped, uint32_t kBias>
   return magnitude < kLeastNormal ? subnormal : normal;
 }
 
-// What follows turns the bits of a float into those of the target.
+// These turn the bits of a float into those of the target.
 
 [[gnu::always_inline]] inline uint16_t ToFloat16(uint32_t bits) {
   const uint32_t magnitude = bits & ~kSignBit;
@@ -92,7 +91,7 @@ template <uint32_t kDropped, uint32_t kBias>
   return BitsOf<uint64_t>(static_cast<double>(BitsOf<float>(bits)));
 }
 
-// Has no infinity: what is too large for it becomes NaN.
+// It has no infinity, so a value that is too large becomes NaN.
 [[gnu::always_inline]] inline uint8_t ToFloat8E4M3FN(uint32_t bits) {
   const uint32_t magnitude = bits & ~kSignBit;
   uint32_t rounded = RoundMagnitude<20, 7>(magnitude);
@@ -108,7 +107,7 @@ template <uint32_t kDropped, uint32_t kBias>
   return static_cast<uint8_t>(rounded | (bits & kSignBit) >> 24);
 }
 
-// Loops over values of one dtype. Source and target may lie anywhere.
+// Loops over values of one dtype. Source and target need no alignment.
 
 template <typename From, uint32_t (*kToFloat)(From)>
 [[gnu::always_inline]] inline void Widen(const std::byte* values, size_t count, uint32_t* floats) {
@@ -125,9 +124,9 @@ struct BatchLoss {
   uint32_t zeroed = 0;
 };
 
-// Returns how many finite doubles have no finite float, and how many others than zero the float 0:
-// what is not finite, or zero, of the ones less that of the others. So each loop has lanes of one
-// width.
+// Returns how many finite doubles have no finite float, and how many nonzero doubles have the float
+// 0. It counts non-finite (or zero) values among the floats, and subtracts those among the doubles.
+// So each loop has lanes of one width.
 [[gnu::always_inline]] inline BatchLoss CountLost(const std::byte* values, size_t count,
                                                   const uint32_t* floats) {
   constexpr uint64_t kInfinity = uint64_t{0x7ff} << 52;

@@ -37,7 +37,8 @@ constexpr std::array<ModeFormat, 3> kModes = {{
 constexpr size_t kIvBytes = 16;
 constexpr size_t kTagBytes = 16;
 constexpr size_t kGcmNonceBytes = 12;
-// What a header counts besides the cipher bytes: both lengths and the initialization vector.
+// The bytes that a header counts besides the cipher bytes: both lengths and the initialization
+// vector.
 constexpr uint64_t kBesidesCipher = 2 * sizeof(uint32_t) + kIvBytes;
 // The counter of the first unit of a GCM block.
 constexpr uint32_t kFirstCounter = 2;
@@ -59,7 +60,7 @@ const unsigned char* Unsigned(const std::byte* bytes) {
 unsigned char* Unsigned(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
 
 Status OpenSslError() {
-  ERR_clear_error();  // the thread's list, which nobody else looks at
+  ERR_clear_error();  // the thread's list, which no other code reads
   return InternalError("OpenSSL failed; check its configuration");
 }
 
@@ -70,7 +71,7 @@ Status WrongKeyOrDamaged(std::string_view what) {
 
 Status NoTag() { return WrongKeyOrDamaged("the block's tag does not fit its bytes"); }
 
-// Some of what GCM computes with: a polynomial over GF(2), the coefficient of x^0 first.
+// An operand of GCM: a polynomial over GF(2), the coefficient of x^0 first.
 using GcmUnit = std::array<std::byte, kCipherUnit>;
 
 // The product in GCM's field. Takes as long for any factors: one is a secret.
@@ -100,7 +101,7 @@ GcmUnit Multiply(const GcmUnit& left, const GcmUnit& right) {
   return product;
 }
 
-// GCM's last unit: the bits of what is only authenticated, and those of the cipher text.
+// GCM's last unit: the numbers of bits of the authenticated data and of the cipher text.
 GcmUnit GcmLengths(uint64_t additional_bytes, uint64_t cipher_bytes) {
   GcmUnit lengths;
   for (size_t i = 0; i < 8; ++i) {
@@ -116,7 +117,7 @@ class CipherPass {
  public:
   enum Direction { kDecrypt = 0, kEncrypt = 1 };  // as OpenSSL has them
 
-  // `nonce`: 16 bytes, of which GCM takes the first.
+  // `nonce` has 16 bytes; GCM takes the first 12.
   static Result<CipherPass> Begin(const EVP_CIPHER* algorithm, const EncryptionKey& key,
                                   const std::byte* nonce, Direction direction) {
     CipherPass made;
@@ -137,8 +138,8 @@ class CipherPass {
            length == static_cast<int>(bytes.size());
   }
 
-  // These end a pass over a GCM block: what was encrypted has this tag; and whether what was
-  // decrypted has it.
+  // These end a pass over a GCM block. TakeTag returns the tag of the encrypted bytes; the other
+  // tells whether the decrypted bytes have the given tag.
   bool TakeTag(std::array<std::byte, kTagBytes>& tag) {
     return Final() &&
            EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()) == 1;
@@ -162,12 +163,12 @@ class CipherPass {
   CipherContext context_;
 };
 
-// The tag of a GCM block, of its cipher bytes alone: without AES for each of them, which takes
-// longer than the rest. OpenSSL is given them as what is only authenticated, and multiplies the
-// same units, but for the lengths in the last one: tags are
-//     (sum + lengths) * H + E,
-// where `sum` is of the cipher bytes, H is how zeros are encrypted, and E depends on the nonce. So
-// both tags differ by (lengths + other lengths) * H.
+// Computes the tag of a GCM block from its cipher bytes without running AES on each, which takes
+// most of the time. OpenSSL gets the cipher bytes as additional authenticated data, and multiplies
+// the same units except for the lengths in the last one. A tag is
+//     (sum + lengths) * H + E.
+// `sum` is of the cipher bytes, H is the encryption of zeros, and E depends on the nonce. So both
+// tags differ by (lengths + other lengths) * H.
 class TagOfCipher {
  public:
   static Result<TagOfCipher> Begin(const EVP_CIPHER* gcm, const EncryptionKey& key,
@@ -224,8 +225,7 @@ std::shared_ptr<EVP_CIPHER> Fetch(const std::string& name) {
 
 namespace {
 
-// Returns what OpenSSL calls it. Errors: kInvalidArgument for a key of a length that it does not
-// take.
+// Returns OpenSSL's name. Errors: kInvalidArgument for a key of an unsupported length.
 Result<std::string> AlgorithmFor(const EncryptionKey& key, EncryptionMode mode,
                                  std::string_view part = {}) {
   const size_t length = key.bytes().size();

@@ -1,7 +1,7 @@
-// Blocks of an encrypted .ckpt file, as MindSpore writes them: a header and so many bytes of
-// cipher, one block behind the other. The plain bytes of all blocks are the checkpoint.
+// Blocks of an encrypted .ckpt file, as MindSpore writes them: a header and the cipher bytes, one
+// block after the other. The plain bytes of all blocks are the checkpoint.
 //
-// Takes bytes, opens nothing. BlockCipher is immutable: any number of threads may use one.
+// Takes bytes, opens no file. BlockCipher is immutable: any number of threads may use one.
 #ifndef RESHARD_SRC_CIPHER_ENCRYPTED_BLOCK_H_
 #define RESHARD_SRC_CIPHER_ENCRYPTED_BLOCK_H_
 
@@ -27,8 +27,8 @@ inline constexpr size_t kMostBlockHeader = 48;
 // Bytes that a cipher takes at a time; a CBC block is padded to these.
 inline constexpr size_t kCipherUnit = 16;
 
-// Returns the mode of a block that begins with `head`, kMagicBytes or more; nothing where that is
-// no block.
+// Returns the mode of a block that begins with `head`, kMagicBytes or more; no value if it is not a
+// block.
 std::optional<EncryptionMode> EncryptionModeOf(std::span<const std::byte> head);
 
 constexpr size_t BlockHeaderBytes(EncryptionMode mode) {
@@ -41,24 +41,24 @@ struct EncryptedBlock {
   uint32_t cipher_bytes = 0;                 // not 0; of CBC so many whole units
 };
 
-// Returns what the header of a block says. `header` begins the block and ends with it, or with the
-// file, of which `left` bytes are left from the block's first on.
-// Errors: kCorrupt, naming what was expected and found, and where in the block.
+// Parses the header of a block. `header` begins the block and reaches the header's end, or the end
+// of the file. The file has `left` bytes from the block's begin on. Errors: kCorrupt, naming the
+// expected and found values, and the place in the block.
 Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std::byte> header,
                                         uint64_t left);
 
-// What of a block is not where its plain bytes were.
+// The bytes of a block that do not take the place of its plain bytes.
 struct BlockEnds {
   std::string header;  // before all else
   std::string tail;    // of CBC: the last unit
 };
 
-// Copies as many cipher bytes of a block as `buffer` has, from an offset on from the first of them.
+// Copies cipher bytes of a block into all of `buffer`. `offset` counts from the first cipher byte.
 using CipherBytes = std::function<Status(uint64_t offset, std::span<std::byte> buffer)>;
 
-// Decrypts and makes blocks of one mode with one key. Errors of all functions: those of `cipher`,
-// and kInternal for those of OpenSSL. kCorrupt for a block that does not fit the key; the message
-// says no more.
+// Decrypts and makes blocks of one mode with one key. Errors of all functions: those of `cipher`;
+// kInternal for errors of OpenSSL; kCorrupt if the key does not fit the block, without further
+// details.
 class BlockCipher {
  public:
   // Errors: kInvalidArgument for a key of a length that the mode does not take; kUnsupported where
@@ -71,22 +71,21 @@ class BlockCipher {
   // padding of CBC, all that a key is known by there, is checked.
   Result<uint32_t> PlainBytes(const EncryptedBlock& block, const CipherBytes& cipher) const;
 
-  // Reads the whole block and checks GCM's tag. Of CBC blocks, which have none, reads nothing.
+  // Reads the whole block and checks GCM's tag. CBC blocks have no tag and are not read.
   Status Authenticate(const EncryptedBlock& block, const CipherBytes& cipher) const;
 
-  // Decrypts the plain bytes from `offset` on, which the block has to have. Those of a GCM block
-  // mean nothing unless Authenticate has returned ok.
+  // Decrypts the plain bytes from `offset` on. The block has to have them. Bytes of a GCM block are
+  // valid only if Authenticate has returned ok.
   Status Decrypt(const EncryptedBlock& block, uint64_t offset, std::span<std::byte> plain,
                  const CipherBytes& cipher) const;
 
-  // Does both for all plain bytes of a GCM block, which is read once. Where it fails, nothing of
-  // them is in `plain`.
+  // Does both for all plain bytes of a GCM block, with a single read. After an error, `plain` has
+  // no plain bytes.
   Status DecryptWhole(const EncryptedBlock& block, std::span<std::byte> plain,
                       const CipherBytes& cipher) const;
 
-  // Makes a block of these plain bytes, one or more, in place, with an initialization vector of its
-  // own. Of CBC the last bytes, fewer than a unit, stay plain: the block ends with `tail` in their
-  // place.
+  // Makes a block of these plain bytes, one or more, in place, with a new initialization vector.
+  // For CBC, the last bytes, fewer than a unit, stay plain: the block has `tail` in their place.
   Result<BlockEnds> Encrypt(std::span<std::byte> plain) const;
 
  private:
@@ -100,16 +99,16 @@ class BlockCipher {
   std::shared_ptr<const Algorithms> algorithms_;
 };
 
-// The plain bytes of each block that is written, but the last. MindSpore has 64 MiB and takes any.
-// These are so few that a chunk of a target file has whole blocks, which any thread makes without
-// another, and a window of a source file, too, so that one pass checks their tags and decrypts.
+// The plain bytes of each written block but the last. MindSpore uses 64 MiB and accepts any size. A
+// chunk of a target file has whole blocks of this size, so any thread can make them alone. A window
+// of a source file has whole blocks, too, so that one pass checks their tags and decrypts.
 inline constexpr uint64_t kPlainBlockBytes = uint64_t{512} << 10;
 
 // Returns how many bytes a file of `plain` bytes has once it is encrypted.
 uint64_t EncryptedBytes(EncryptionMode mode, uint64_t plain);
 
-// Returns 32 hexadecimal digits that tell whether two keys are the same, and nothing else of them.
-// Errors: kInternal for those of OpenSSL.
+// Returns 32 hexadecimal digits that tell whether two keys are equal, and reveal no more. Errors:
+// kInternal for errors of OpenSSL.
 Result<std::string> KeyCheck(const EncryptionKey& key);
 
 // Returns ok for a key that the mode takes. Errors: kInvalidArgument, kUnsupported, as

@@ -51,7 +51,7 @@ class Cleansing {
   KeyBuffer& buffer_;
 };
 
-// Without it, or where it cannot be locked, OpenSSL gives out other memory.
+// Without a secure heap, or if it cannot be locked, OpenSSL returns ordinary memory.
 void MakeSecureHeap() {
   static std::once_flag made;
   constexpr size_t kHeapBytes = 16384;
@@ -92,7 +92,7 @@ Result<std::shared_ptr<const EncryptionKey>> EncryptionKey::FromFile(const std::
   if (!file.is_open()) {
     const int why = errno;
     const bool absent = why == ENOENT || why == ENOTDIR || why == ENAMETOOLONG;
-    // What is no path may be the key itself, which is never shown.
+    // If there is no such path, the text may be the key itself, which must not be shown.
     std::string message =
         absent ? fmt::format(
                      "there is no file of the name that was given ({} bytes, not shown, as "

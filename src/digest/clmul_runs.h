@@ -26,8 +26,8 @@ RESHARD_KERNEL_TARGET static inline void AddProduct(NarrowProducts& sum, Vector1
   sum.high = Xor(sum.high, HighLow(value, factor));
 }
 
-// The sum modulo P, for factors of degree 56 at most: what exceeds x^128 then has 56 bits, and 64
-// after its multiplication by the tail of P.
+// The sum modulo P, for factors of degree 56 at most. Then the part beyond x^128 has 56 bits, and
+// 64 bits after its multiplication by the tail of P.
 RESHARD_KERNEL_TARGET static inline Vector128 Reduced(const NarrowProducts& sum) {
   const Vector128 over = HighLow(sum.high, MakeVector(kFieldTail));
   return Xor(Xor(sum.low, Up64(sum.high)), over);
@@ -50,7 +50,8 @@ RESHARD_KERNEL_TARGET static inline Vector128 Reduced(const WideProducts& sum) {
   const Vector128 tail = MakeVector(kFieldTail);
   Vector128 low = Xor(sum.low, Up64(sum.middle));
   Vector128 high = Xor(sum.high, Down64(sum.middle));
-  // The upper half of high is at x^192; the lower one, with what that leaves there, at x^128.
+  // The upper half of high is at x^192. The lower half, with the remainder of the upper one, is at
+  // x^128.
   const Vector128 upper = HighLow(high, tail);
   low = Xor(low, Up64(upper));
   high = Xor(high, Down64(upper));
@@ -74,8 +75,8 @@ RESHARD_KERNEL_TARGET static inline Vector128 FoldWords(Vector128 sum, const std
   return Xor(Reduced(products), LoadVector(words));
 }
 
-// The polynomial of a run modulo P. From its end, so that each step multiplies what it has by one
-// constant.
+// The polynomial of a run modulo P. It goes from the end of the run, so that each step multiplies
+// the intermediate result by one constant.
 RESHARD_KERNEL_TARGET static inline Vector128 ReduceRun(const std::byte* bytes, uint64_t size) {
   if (size < 16) {
     const Digest128 part = LoadPartOfWord(bytes, size);

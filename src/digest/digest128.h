@@ -15,7 +15,7 @@ struct Digest128 {
 
   friend bool operator==(const Digest128&, const Digest128&) = default;
 
-  // Addition over GF(2): logical digests of disjoint parts add up to that of both.
+  // Addition over GF(2): the logical digests of disjoint parts add up to the digest of their union.
   Digest128& operator^=(const Digest128& other) {
     low ^= other.low;
     high ^= other.high;
@@ -29,7 +29,7 @@ std::string ToHex(const Digest128& digest);
 // Sets `hex` to them.
 void SetHex(const Digest128& digest, std::string& hex);
 
-// Returns the digest that ToHex gave, or nothing for any other text.
+// Returns the digest that ToHex printed so, or no value for another text.
 std::optional<Digest128> ParseHex(std::string_view hex);
 
 }  // namespace reshard

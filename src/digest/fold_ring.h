@@ -1,11 +1,10 @@
-// Long runs, folded with nothing but XOR: the part of the logical digest that has to be as fast as
-// memory.
+// Folds long runs with XOR alone. This part of the logical digest has to be as fast as memory.
 //
 // A run is a polynomial in z = x^(8 kUnit) whose coefficients are units of kUnit bytes. As kUnit is
 // a power of two times 16, squaring x^128 = x^7 + x^2 + x + 1 often enough gives
-//     1 = z + z^2 + z^7 + z^128    (modulo P),
-// so the lowest unit may be dropped when it is added 1, 2, 7 and 128 units further up. Front to
-// back, that leaves 128 units, whose position is the end of what was dropped.
+//     1 = z + z^2 + z^7 + z^128    (modulo P).
+// So the lowest unit may be dropped if it is added 1, 2, 7 and 128 units further up. Repeated from
+// the front to the back, that leaves 128 units, at the position of the end of the dropped part.
 #ifndef RESHARD_SRC_DIGEST_FOLD_RING_H_
 #define RESHARD_SRC_DIGEST_FOLD_RING_H_
 
@@ -24,9 +23,8 @@ struct RingUnit {
   typedef uint64_t Type __attribute__((vector_size(kUnit), may_alias));
 };
 
-// Folds `rings` times kRingUnits units into `ring`, which is aligned to kUnit and holds what
-// remains of as many bytes: bytes == ring * x^(8 rings * kRingUnits * kUnit) modulo P. `rings` is
-// not 0.
+// Folds `rings` times kRingUnits units into `ring`, which is aligned to kUnit and receives the
+// remaining bytes: bytes == ring * x^(8 rings * kRingUnits * kUnit) modulo P. `rings` is not 0.
 template <size_t kUnit>
 RESHARD_KERNEL_TARGET static void FoldRing(const std::byte* bytes, uint64_t rings,
                                            std::byte* ring) {
@@ -42,14 +40,14 @@ RESHARD_KERNEL_TARGET static void FoldRing(const std::byte* bytes, uint64_t ring
       for (size_t i = 0; i < 8; ++i) {
         Unit unit;
         std::memcpy(&unit, bytes + (u + i) * kUnit, kUnit);
-        // The unit just before comes last: all else can be computed ahead of it.
+        // The previous unit is added last, because all other terms can be computed ahead.
         last[i] = unit ^ sums[u + i] ^ last[(i + 1) % 8] ^ last[(i + 6) % 8] ^ last[(i + 7) % 8];
         sums[u + i] = last[i];
       }
     }
   }
-  // What the dropped units add 128 units further up is in place. Here is what they add 1, 2 and 7
-  // units further up.
+  // The terms of the dropped units 128 units further up are in place. The terms 1, 2 and 7 units
+  // further up are added here.
   sums[0] ^= sums[127] ^ sums[126] ^ sums[121];
   sums[1] ^= sums[127] ^ sums[122];
   for (size_t u = 2; u < 7; ++u) sums[u] ^= sums[121 + u];

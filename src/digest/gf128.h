@@ -1,5 +1,5 @@
 // The field of the logical digest: polynomials over GF(2) modulo P = x^128 + x^7 + x^2 + x + 1,
-// with the coefficient of x^k in bit k. P is primitive: the powers of x are all elements but 0.
+// with the coefficient of x^k in bit k. P is primitive: the powers of x are all elements except 0.
 //
 // Plain arithmetic for tables and for processors without carry-less multiplication.
 #ifndef RESHARD_SRC_DIGEST_GF128_H_
@@ -31,7 +31,7 @@ inline constexpr std::array<uint64_t, 9> kWordPowers = [] {
 }();
 
 constexpr Digest128 TimesX128(Digest128 value) {
-  // What the shifts by 1, 2 and 7 push out; at most 7 bits.
+  // The bits that the shifts by 1, 2 and 7 push out; at most 7 bits.
   const uint64_t over = (value.high >> 63) ^ (value.high >> 62) ^ (value.high >> 57);
   const uint64_t v0 = value.low;
   const uint64_t v1 = value.high;

@@ -1,6 +1,6 @@
-// RESHARD_KERNEL_TARGET: the attribute that names the instruction set for which the including
-// source compiles what it shares with other kernels. A source that wants one defines it before its
-// includes; functions that carry it have internal linkage, so that no other source gets them.
+// RESHARD_KERNEL_TARGET: the attribute with the instruction set of the including source, for
+// functions that it shares with other kernels. A source defines it before its includes if it needs
+// one. Functions with the attribute have internal linkage, so that each source has its own.
 #ifndef RESHARD_SRC_DIGEST_KERNEL_TARGET_H_
 #define RESHARD_SRC_DIGEST_KERNEL_TARGET_H_
 

@@ -23,8 +23,8 @@ struct NarrowLanes {
   __m512i high;
 };
 
-// The zero-masked forms, with all lanes in the mask, are what g++ 12 compiles without a warning of
-// its own headers.
+// g++ 12 compiles the zero-masked forms, with all lanes in the mask, without warnings in its own
+// headers.
 RESHARD_KERNEL_TARGET inline __m512i Broadcast(Vector128 value) {
   return _mm512_maskz_broadcast_i32x4(0xffff, value);
 }

@@ -24,7 +24,7 @@ constexpr BitPowers MakeBitPowers(Digest128 base) {
 constexpr BitPowers kForward = MakeBitPowers({.low = 2, .high = 0});
 constexpr BitPowers kBackward = MakeBitPowers(kFieldInverseX);
 
-// Runs of this many rings are folded. Reducing what remains costs about as much as one ring.
+// Runs of this many rings are folded. Reducing the remaining bytes costs about as much as one ring.
 constexpr uint64_t kMinRings = 2;
 
 }  // namespace
@@ -33,8 +33,8 @@ LogicalHasher::LogicalHasher() : LogicalHasher(*LogicalKernels().front()) {}
 
 LogicalHasher::LogicalHasher(const LogicalKernel& kernel) : kernel_(&kernel) {}
 
-// The bytes are read, which may fault, in calls of the kernel only, and in AddLong. Nothing of the
-// hasher is half changed there.
+// Only calls of the kernel, and AddLong, read the bytes, which may fault. The hasher is in a valid
+// state during these calls.
 void LogicalHasher::Add(Digest128& sum, const std::byte* bytes, uint64_t size, uint64_t position) {
   if (size >= kMinRings * kernel_->ring_bytes) return AddLong(sum, bytes, size, position);
   AddAt(sum, {.bytes = bytes, .size = size, .stride = 0, .count = 1}, &kFieldOne, position);
@@ -67,7 +67,7 @@ void LogicalHasher::AddLong(Digest128& sum, const std::byte* bytes, uint64_t siz
   const uint64_t rings = size / kernel_->ring_bytes;
   const uint64_t folded = rings * kernel_->ring_bytes;
   kernel_->fold_ring(bytes, rings, ring.data());
-  // The ring lies where the bytes that were not folded do.
+  // The ring has the position of the bytes that were not folded.
   for (uint64_t i = 0; i < size - folded; ++i) ring[i] ^= bytes[folded + i];
   AddAt(sum, {.bytes = ring.data(), .size = kernel_->ring_bytes, .stride = 0, .count = 1},
         &kFieldOne, position + folded);

@@ -1,10 +1,10 @@
 // The logical digest of a parameter: 128 bits that do not depend on how the parameter is cut.
 //
-// Its bytes (row-major, whole) are a polynomial over GF(2), the sum of byte_i * x^(8 i) where bit j
-// of a byte is x^j more, modulo x^128 + x^7 + x^2 + x + 1. Each run contributes its own polynomial
-// times x^(8 position), so the contributions of any cut add up, in any order, by XOR. Exchanging or
-// shifting runs of unequal digests changes the sum. Zeros contribute nothing: dtype, full shape and
-// length are compared beside it. It guards against accidents, not malice.
+// Its bytes (row-major, whole) are a polynomial over GF(2): the sum of byte_i * x^(8 i), in which
+// bit j of a byte counts x^j more, modulo x^128 + x^7 + x^2 + x + 1. Each run contributes its own
+// polynomial times x^(8 position). So the contributions of any cut add up, in any order, by XOR.
+// Exchanging or shifting runs with unequal digests changes the sum. Zeros contribute 0, so dtype,
+// full shape and length are compared beside it. It guards against accidents, not malice.
 #ifndef RESHARD_SRC_DIGEST_LOGICAL_DIGEST_H_
 #define RESHARD_SRC_DIGEST_LOGICAL_DIGEST_H_
 
@@ -36,7 +36,7 @@ class LogicalHasher {
   // On one path, for tests and benchmarks.
   explicit LogicalHasher(const LogicalKernel& kernel);
 
-  // Adds to `sum` what the `size` bytes contribute whose first has logical byte offset `position`.
+  // Adds the contribution of `size` bytes to `sum`. The first byte has logical offset `position`.
   // Positions are below 2^63.
   void Add(Digest128& sum, const std::byte* bytes, uint64_t size, uint64_t position);
   void AddRuns(Digest128& sum, const LogicalRuns& runs);

@@ -40,7 +40,7 @@ struct LogicalKernel {
 inline constexpr size_t kMaxRingBytes = 8192;
 inline constexpr size_t kRingAlignment = 64;
 
-// Those that this processor can run, the fastest first; the last is the portable one.
+// The kernels that this processor can run, the fastest first; the last is the portable one.
 std::span<const LogicalKernel* const> LogicalKernels();
 
 extern const LogicalKernel kPortableLogicalKernel;

@@ -33,7 +33,7 @@ RESHARD_KERNEL_TARGET static inline void StoreVector(void* bytes, Vector128 valu
 RESHARD_KERNEL_TARGET static inline Vector128 Xor(Vector128 a, Vector128 b) {
   return _mm_xor_si128(a, b);
 }
-// value * x^64 and value / x^64, what does not fit left out.
+// value * x^64 and value / x^64, without the overflow.
 RESHARD_KERNEL_TARGET static inline Vector128 Up64(Vector128 value) {
   return _mm_slli_si128(value, 8);
 }
@@ -67,7 +67,7 @@ RESHARD_KERNEL_TARGET static inline void StoreVector(void* bytes, Vector128 valu
 RESHARD_KERNEL_TARGET static inline Vector128 Xor(Vector128 a, Vector128 b) {
   return veorq_u64(a, b);
 }
-// value * x^64 and value / x^64, what does not fit left out.
+// value * x^64 and value / x^64, without the overflow.
 RESHARD_KERNEL_TARGET static inline Vector128 Up64(Vector128 value) {
   return vextq_u64(vdupq_n_u64(0), value, 1);
 }

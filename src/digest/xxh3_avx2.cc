@@ -1,7 +1,7 @@
 // XXH3 on an x86-64 processor with AVX2.
 #if defined(__x86_64__)
 
-// What the library's header includes, which is not to be compiled for it.
+// The library's header includes this one, which must not be compiled for the target.
 #include <immintrin.h>
 
 #include <climits>

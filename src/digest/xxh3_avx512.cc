@@ -6,7 +6,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-// What the library's header includes, which is not to be compiled for it.
+// The library's header includes these, which must not be compiled for the target.
 #include <immintrin.h>
 
 #include <climits>

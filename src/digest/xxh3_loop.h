@@ -1,6 +1,6 @@
-// XXH3_128bits_update of libxxhash's header, which compiles it for what the including source asks
-// for: it sets XXH_VECTOR and the target of the functions that follow. They have internal linkage,
-// so that no other source gets them.
+// XXH3_128bits_update of libxxhash's header, compiled for a target. The including source sets
+// XXH_VECTOR and the target of the functions below. They have internal linkage, so that each source
+// has its own.
 #ifndef RESHARD_SRC_DIGEST_XXH3_LOOP_H_
 #define RESHARD_SRC_DIGEST_XXH3_LOOP_H_
 

@@ -1,8 +1,7 @@
 // XXH3_128bits_update of libxxhash, compiled for several kinds of processors.
 //
-// The library chooses one when it is compiled, unless it is Debian's shared one; so the vectors
-// that are worth choosing at run time are compiled here, from its header. All give the same
-// results.
+// The library chooses its vectors at compile time, except in Debian's shared library. So the useful
+// variants are compiled here from its header, for a choice at run time. All give the same results.
 #ifndef RESHARD_SRC_DIGEST_XXH3_UPDATE_H_
 #define RESHARD_SRC_DIGEST_XXH3_UPDATE_H_
 
@@ -17,7 +16,7 @@ struct Xxh3Kernel {
   void (*update)(void* state, const void* bytes, size_t size);
 };
 
-// Those that this processor can run, the fastest first; the last is the library's.
+// The kernels that this processor can run, the fastest first; the last is the library's.
 std::span<const Xxh3Kernel* const> Xxh3Kernels();
 
 extern const Xxh3Kernel kLibraryXxh3Kernel;

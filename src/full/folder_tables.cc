@@ -16,7 +16,7 @@
 namespace reshard {
 namespace {
 
-// Returns the table of `builder` in the place of that of `read`.
+// Returns `read` with the table of `builder` instead of its own.
 IndexedFile WithTable(const IndexedFile& read, TableBuilder builder) {
   builder.SetMetadata(read.table().metadata());
   return {read.file(), read.file_size(),
@@ -55,7 +55,7 @@ Status RenameWeights(const std::map<std::string, std::string>& new_names, const 
   if (new_names.empty()) return {};
   std::set<std::string_view> known;
   for (const auto& [name, new_name] : new_names) known.insert(new_name);
-  // Where all of them are new names, the index has the outputs' names.
+  // If all are new names, the index has the outputs' names.
   const bool has_old =
       std::any_of(weights.weights.begin(), weights.weights.end(), [&](const MappedWeight& weight) {
         return new_names.contains(std::string(weight.name)) && !known.contains(weight.name);

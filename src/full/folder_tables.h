@@ -1,5 +1,5 @@
-// FolderTables: the tables of the files of a folder of whole tensors, as its index says: a file has
-// what the index says is in it, whatever else it holds.
+// FolderTables: the tables of the files in a folder of whole tensors, restricted to its index. A
+// file counts with the tensors that the index assigns to it, and no others.
 //
 // Thread-safe.
 #ifndef RESHARD_SRC_FULL_FOLDER_TABLES_H_
@@ -34,15 +34,15 @@ Status RenameWeights(const std::map<std::string, std::string>& new_names, const 
 
 class FolderTables final : public FamilyTables {
  public:
-  // `weights` are in the files that they name by number; what is in none of them counts where it is
-  // in that of `rest`. `index` is for messages. `numbers` are those of all files. What `wants`,
-  // where it is not null, does not take may be missing.
+  // `weights` assigns tensors to files by number. Tensors without an entry count in the file of
+  // `rest`. `index` is for messages. `numbers` has the numbers of all files. Tensors that `wants`
+  // rejects may be missing; null accepts all.
   FolderTables(WeightMap weights, std::optional<int64_t> rest, std::string index,
                std::map<FileId, int64_t> numbers, std::function<bool(std::string_view)> wants);
 
   const WeightMap& weights() const { return weights_; }
 
-  // Notes what does not count. Errors: kMismatch where the file lacks what the index says.
+  // Notes the tensors that do not count. Errors: kMismatch if the file lacks a tensor of the index.
   Result<IndexedFile> Choose(IndexedFile read, const std::string& path) override;
 
   std::vector<Warning> Warnings() const override;
@@ -52,7 +52,7 @@ class FolderTables final : public FamilyTables {
   struct Note {
     uint64_t bytes = 0;  // of the tensors that the index says are in it
     std::vector<std::string> left_out;
-    bool lacks_any = false;  // of what is not wanted
+    bool lacks_any = false;  // of the unwanted tensors
   };
 
   const WeightMap weights_;

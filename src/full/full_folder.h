@@ -1,5 +1,5 @@
-// FullFolder: a folder of whole tensors, as it is found: MindSpore's unified folder, Hugging
-// Face's, or a lone safetensors file. And what of a file of it counts.
+// FullFolder: finds a folder of whole tensors: MindSpore's unified folder, Hugging Face's, or a
+// lone safetensors file. It also tells which tensors of a file count.
 //
 // Plain values. Functions without state; any thread.
 #ifndef RESHARD_SRC_FULL_FULL_FOLDER_H_
@@ -30,21 +30,21 @@ enum class FolderFamily { kUnified, kHuggingFace };
 struct FullFolder {
   FolderFamily family = FolderFamily::kUnified;
   std::string index;  // its name; empty: a lone file
-  std::string lone;   // the name of that
+  std::string lone;   // the name of the lone file
   // The names of the folder's *.safetensors and *.ckpt, ascending; empty for a file by itself.
   std::vector<std::string> files = {};
 };
 
-// Whether a file of this name is, in a folder, the index of one of whole tensors.
+// Whether a file of this name in a folder is the index of whole tensors.
 bool IsFolderIndex(std::string_view name);
 
 // As FindFullFolder, of a folder with these entries; `path` is for messages.
 Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
                                                const std::vector<DirectoryEntry>& entries);
 
-// Returns what the names in the folder `path` say that it is, nothing where it has no index and not
-// just one safetensors file. Errors: kMismatch where several indexes leave the choice open; those
-// of Storage::List.
+// Returns the kind of the folder `path` from the names in it. Returns no value if it has no index
+// and not exactly one safetensors file. Errors: kMismatch if there are several indexes; those of
+// Storage::List.
 Result<std::optional<FullFolder>> FindFullFolder(const std::string& path);
 
 }  // namespace reshard

@@ -27,7 +27,7 @@
 namespace reshard {
 namespace {
 
-// Returns the folder, or the one file, that `path` names; nothing where it names something else.
+// Returns the folder, or the single file, that `path` names; no value for other paths.
 Result<std::optional<FullFolder>> FolderOf(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(path).KindOf(path));
   if (kind == PathKind::kDirectory) return FindFullFolder(path);
@@ -37,7 +37,7 @@ Result<std::optional<FullFolder>> FolderOf(const std::string& path) {
   return std::optional(FullFolder{FolderFamily::kHuggingFace, {}, path});
 }
 
-// Fails where a file that is no index is something else that can be told.
+// Fails if a file is not an index and its kind is known.
 Status CheckIsIndex(const FileBytes& file) {
   std::string head(std::min<uint64_t>(file.size, kHeaderPage), '\0');
   RESHARD_RETURN_IF_ERROR(file.read(0, std::as_writable_bytes(std::span(head))));
@@ -53,7 +53,7 @@ Result<ChosenFile> Pin(SourceFiles& files, const std::string& path, const std::s
   return ChosenFile{rank, name, files.Add(path, identity), identity};
 }
 
-// Reads the index, whose weights get the names that they have here.
+// Reads the index. Its weights get their names in this source.
 Result<WeightMap> ReadIndex(const ChosenFile& index, const SourceRequest& request) {
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, request.files.OpenReader(index.id));
   const std::string& path = request.files.path(index.id);

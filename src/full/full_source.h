@@ -9,9 +9,11 @@
 
 namespace reshard {
 
-// A SourceFinder. Of files that the index names, those without a tensor that is wanted may be
-// missing. Errors: those of FindFullFolder and ParseWeightMap; kCorrupt where a folder's index is
-// something else; kMismatch where files are missing; kIo. Any thread.
+// A SourceFinder. Files of the index without a wanted tensor may be missing.
+// Errors: those of FindFullFolder and ParseWeightMap; kIo
+//   kCorrupt: a folder's index is another kind of file
+//   kMismatch: files are missing
+// Any thread.
 Result<std::optional<FoundSource>> FindFullSource(const SourceRequest& request);
 
 }  // namespace reshard

@@ -21,10 +21,10 @@
 namespace reshard {
 namespace {
 
-// What is held of a tensor while a folder is divided.
+// Bytes that are held for a tensor while a folder is divided.
 constexpr uint64_t kOfTensor = 128;
 
-// Whether Hugging Face's readers know who writes tensors so.
+// Whether Hugging Face's readers know this value of `format`.
 bool IsOfHuggingFace(std::string_view format) {
   return format == "pt" || format == "tf" || format == "flax" || format == "mlx" || format == "np";
 }

@@ -1,9 +1,8 @@
-// FullTarget: the one file that another target would write, of whole tensors, divided into the
-// files of a folder, with an index of them: MindSpore's unified folder, or Hugging Face's.
+// FullTarget: divides the single file of another target, with whole tensors, into the files of a
+// folder with an index: MindSpore's unified folder, or Hugging Face's.
 //
-// Which tensors there are, under which names and in which order, is the other target's matter, and
-// so is all that there is to say of them. The index is the last file. Thread-safe; the other target
-// must outlive it.
+// The other target decides about the tensors, their names and their order, and makes the findings.
+// The index is the last file. Thread-safe; the other target must outlive it.
 #ifndef RESHARD_SRC_FULL_FULL_TARGET_H_
 #define RESHARD_SRC_FULL_FULL_TARGET_H_
 
@@ -27,7 +26,7 @@
 
 namespace reshard {
 
-// Where a tensor of a unified folder goes.
+// The kind of file for a tensor of a unified folder.
 enum class UnifiedPlace {
   kPart,
   kHyperParam,  // whole as well, in no index
@@ -47,8 +46,7 @@ struct FullLayout {
 
 class FullTarget final : public Target {
  public:
-  // Divides the file that `whole` has. Errors: kMismatch where there is nothing to write; those of
-  // `whole`.
+  // Divides the file of `whole`. Errors: kMismatch if it has no tensors; those of `whole`.
   static Result<std::unique_ptr<FullTarget>> Make(const Target& whole, const FullLayout& layout);
 
   int64_t files() const override;
@@ -62,7 +60,7 @@ class FullTarget final : public Target {
  private:
   FullTarget(const Target& whole, FolderFamily family)
       : Target(whole.source(), whole.choice()), whole_(whole), family_(family) {}
-  // What is kept of an array of the whole file.
+  // The facts that are kept about an array of the whole file.
   struct Tensor;
   Status Divide(const FullLayout& layout);
   Status AddFiles(std::vector<Tensor> tensors, uint64_t most_bytes);
@@ -73,9 +71,9 @@ class FullTarget final : public Target {
   std::vector<std::string> paths_;           // of the files with tensors
   std::vector<std::vector<size_t>> arrays_;  // of each, by their numbers in the whole file
   std::set<std::string, std::less<>> left_out_;
-  std::set<std::string> not_in_first_;  // of what is beside the index; between quotes
+  std::set<std::string> not_in_first_;  // names in no file of the index; between quotes
   bool states_redundancy_ = false;
-  // For the index, where there is one; file by file.
+  // For the index, if there is one; file by file.
   std::vector<MappedWeight> weights_;
   WeightTotals totals_;
   NameArena names_;  // that weights_ refer to

@@ -1,5 +1,5 @@
-// ByteSource: bytes that do not change while they are read: those of a file that Storage opened
-// (storage.h), or those that an encrypted one decrypts to (decrypted_file.h).
+// ByteSource: bytes that do not change while they are read. They come from a file that Storage
+// opened (storage.h), or from an encrypted file, decrypted (decrypted_file.h).
 //
 // Any number of threads may read from one.
 #ifndef RESHARD_SRC_IO_BYTE_SOURCE_H_
@@ -24,25 +24,23 @@ namespace reshard {
 
 enum class Decryption {
   kNone,      // the bytes stand so in the file
-  kProven,    // decrypted, and a tag tells that they are what was encrypted, with this key
+  kProven,    // decrypted, and a tag proves the bytes and the key
   kUnproven,  // decrypted; another key gives other bytes, without a sign
 };
 
-// FilePages: what the system does with the pages of a source that is a local file: they may be
-// mapped, and are in the page cache or not. A capability that other sources do not have.
+// FilePages: the system's treatment of the pages of a source that is a local file. They can be
+// mapped, and are in the page cache or not. Other sources do not have this capability.
 //
-// For code that keeps windows of the bytes (file_windows.h). Ranges begin a page where pages are
-// meant.
+// For code that keeps windows of the bytes (file_windows.h). Ranges of pages begin at a page.
 class FilePages {
  public:
-  // Maps the file, which must not be empty. The kernel then reads nothing around the pages of the
-  // map that are touched; with kLarge, it reads the large pages (file_pages.h) that they lie in,
-  // where that works. Errors: those of MapFile.
+  // Maps the file, which must not be empty. The kernel then reads only the touched pages of the
+  // map. With kLarge, it reads the large pages (file_pages.h) around them, if the system can.
+  // Errors: as MapFile.
   enum class MapPages { kSmall, kLarge };
   virtual Status Map(MapPages pages) = 0;
 
-  // Maps the file, which must not be empty, for somebody who may keep the map longer than the
-  // source. Errors: those of MapFile.
+  // Maps the file, which must not be empty. The map may outlive the source. Errors: as MapFile.
   virtual Result<std::shared_ptr<std::byte>> MapWhole(MapAccess access) const = 0;
 
   // Ok while the file is the one that was opened. It is asked about the file that is open, not the
@@ -54,11 +52,11 @@ class FilePages {
   // beyond the new end read as zeros without a sign: only the identity tells.
   virtual const std::byte* map() const = 0;
 
-  // Of what is mapped:
-  // Why the byte at `offset` of the map cannot be read.
+  // For a mapped file: why the byte at `offset` of the map cannot be read.
   virtual Status ExplainFault(uint64_t offset) const = 0;
-  // Makes these bytes of the map present, and no others, if Prefetch was asked for them; else,
-  // where the next one is true, with those of the large pages (file_pages.h) that they lie in.
+  // Makes these bytes of the map present. If Prefetch was called for them, it makes only these
+  // present; otherwise, if the next function returns true, also the rest of their large pages
+  // (file_pages.h).
   // Errors: kChanged; kIo.
   virtual Status Populate(ByteRange range) const = 0;
   virtual bool ReadsLargePages() const = 0;
@@ -70,11 +68,11 @@ class FilePages {
                                  const std::function<void(ByteRange)>& visit) const = 0;
   virtual bool DropCached(ByteRange range) const = 0;
 
-  // The file, opened anew for ReadPastCache; owns nothing where there are no such reads.
+  // The file, opened again for ReadPastCache; owns no descriptor if such reads are not supported.
   virtual FileDescriptor OpenPastCache() const = 0;
-  // As ByteSource::ReadAt, past the page cache: in as few requests to a server as its file system
-  // makes, and nothing is left to drop. Returns false where that does not work, or not for these
-  // bytes; ReadAt tells why.
+  // As ByteSource::ReadAt, past the page cache: in as few requests to a server as the file system
+  // makes, and without pages to drop afterwards. Returns false if that fails, or is not possible
+  // for these bytes. ReadAt then tells why.
   virtual bool ReadPastCache(const FileDescriptor& opened, uint64_t offset,
                              std::span<std::byte> destination) const = 0;
 
@@ -85,8 +83,8 @@ class FilePages {
   ~FilePages() = default;
 };
 
-// A source is its identity, its size, ReadAt and Prefetch; the other virtual functions say what
-// else it can do.
+// A source has to have an identity, a size, ReadAt and Prefetch. The other virtual functions are
+// optional abilities.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -95,7 +93,7 @@ class ByteSource {
   const std::string& path() const { return path_; }
   // The identity of the file when it was opened: while it is the same, the bytes are.
   const FileIdentity& identity() const { return identity_; }
-  // Of the bytes that are read; where a file is decrypted, fewer than the file has.
+  // Of the bytes that are read. A decrypted file has fewer bytes than the file on disk.
   virtual uint64_t size() const = 0;
 
   // Ok when it had these bytes when it was opened.
@@ -106,8 +104,8 @@ class ByteSource {
   // Errors: as CheckRange; kChanged when the file has shrunk; kIo.
   virtual Status ReadAt(uint64_t offset, std::span<std::byte> destination) const = 0;
 
-  // Starts reading these bytes, and does not wait for them; ReadAt is going to be asked for them.
-  // Where that does not help, nothing happens.
+  // Starts reading these bytes, without waiting, for a later ReadAt. Has no effect if that does not
+  // help.
   virtual void Prefetch(ByteRange range) const = 0;
 
   // Whether each read waits for a server, as on a network or FUSE file system.
@@ -117,7 +115,7 @@ class ByteSource {
   // Whether these bytes can be had without a wait for a disk or a server.
   virtual bool IsCached(ByteRange /*range*/) const { return false; }
   virtual Decryption decryption() const { return Decryption::kNone; }
-  // Null where the source is no local file, or takes care of its pages by itself.
+  // Null if the source is not a local file, or manages its pages by itself.
   virtual const FilePages* pages() const { return nullptr; }
   virtual FilePages* pages() { return nullptr; }
 

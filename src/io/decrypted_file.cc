@@ -19,8 +19,7 @@
 namespace reshard {
 namespace {
 
-// What MindSpore puts behind the blocks where it was asked for a CRC, too: these letters, and ten
-// bytes.
+// MindSpore's trailer behind the blocks if a CRC was requested: these letters and ten bytes.
 constexpr std::string_view kTrailerBegin = "crc_num";
 constexpr uint64_t kTrailerBytes = 17;
 
@@ -38,8 +37,8 @@ bool ForEachUncached(const FilePages& file, ByteRange pages,
 // So many headers of blocks are asked for ahead.
 constexpr size_t kHeadersAhead = 64;
 
-// Has the disk read the headers of the next blocks from the one at `offset` on, and what stands
-// before each, as far as they are `stride` bytes each.
+// Makes the disk read the headers of the next blocks from the one at `offset` on, with the bytes
+// before each, assuming that blocks have `stride` bytes.
 void AskForHeaders(const ByteSource& file, uint64_t offset, uint64_t stride) {
   for (size_t i = 1; i <= kHeadersAhead && file.size() > kMostBlockHeader; ++i) {
     const uint64_t next = offset + i * stride;
@@ -57,9 +56,9 @@ Result<bool> IsTrailer(const ByteSource& file, uint64_t offset) {
 
 }  // namespace
 
-// Bytes of encrypted blocks, one step after the other. They are copied, even where the file is
-// mapped: to make pages of a map present and to give them back takes longer, and threads of a
-// process wait for each other there. Pages that were not in the page cache before leave it again.
+// Bytes of encrypted blocks, one step after the other. They are copied even if the file is mapped,
+// because mapping and unmapping pages takes longer, and threads of a process wait for each other
+// there. Pages that this reader brought into the page cache leave it again.
 class EncryptedBlocks::CipherReader {
  public:
   // Of bytes in the file's `range`.
@@ -82,7 +81,7 @@ class EncryptedBlocks::CipherReader {
   // Pages that are asked for at a time.
   static constexpr uint64_t kAtATime = kMostResidencyBytes;
 
-  // Starts reading the pages of these bytes and of what follows, unless that is a single read.
+  // Starts reading the pages of these bytes and of the next ones, unless a single read is enough.
   void Enter(ByteRange bytes) {
     const uint64_t begin = bytes.offset / PageSize() * PageSize();
     const uint64_t end = std::max(bytes.end(), std::min(range_.end(), begin + kAtATime));
@@ -108,7 +107,7 @@ class EncryptedBlocks::CipherReader {
   const ByteSource& file_;
   const ByteRange range_;
   ByteRange pages_;
-  std::vector<ByteRange> uncached_;  // of these pages
+  std::vector<ByteRange> uncached_;  // the uncached ones of these pages
 };
 
 Result<std::optional<EncryptionMode>> EncryptionModeOf(const ByteSource& file) {
@@ -323,13 +322,13 @@ size_t EncryptedBlocks::BeginChecks(size_t number) {
 }
 
 Status EncryptedBlocks::Check(const ByteSource& file, size_t number) {
-  // Of the blocks behind this one, whoever reads them says what is wrong.
+  // An error in a later block is reported when that block is read.
   static_cast<void>(ProveBefore(file, std::min(number + kCheckedTogether, layout().count)));
   const size_t count = BeginChecks(number);
   if (count == 0) return {};
   std::array<BlockState, kCheckedTogether> found;
   found.fill(BlockState::kUnknown);
-  // What is wrong with those behind the first one is said to who reads them.
+  // An error in a block behind the first one is reported when that block is read.
   Status status;
   const auto check = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
     Status checked = CheckNow(file, number + i);
@@ -373,7 +372,7 @@ Status EncryptedBlocks::ReadOfBlock(const ByteSource& file, size_t number, uint6
     return {};
   }
   RESHARD_RETURN_IF_ERROR(cipher_.Decrypt(block, from, plain, read));
-  // Padding lies behind them, where it need not be waited for by now.
+  // The padding lies behind these bytes, so its check can wait.
   return is_gcm ? Status() : Check(file, number);
 }
 

@@ -1,9 +1,10 @@
-// DecryptedFile: the plain bytes of an encrypted .ckpt file, decrypted whenever they are read.
+// DecryptedFile: the plain bytes of an encrypted .ckpt file, decrypted at each read.
 //
-// Nothing of a GCM block is given out before its tag was checked, which takes reading all of the
-// block: with what is decrypted where somebody reads it whole, else once before that; then any
-// range of it is decrypted by itself. Of CBC, which has no tags, only the padding of each block is
-// checked. Plain bytes are held by nobody but the reader. Thread-safe.
+// The tag of a GCM block is checked before any of its bytes is returned, which takes a read of the
+// whole block. If the caller reads the whole block, this happens with the decryption; otherwise
+// once, before the first read. Then any range of the block can be decrypted by itself. CBC has no
+// tags, so only the padding of each block is checked. Only the reader holds plain bytes.
+// Thread-safe.
 #ifndef RESHARD_SRC_IO_DECRYPTED_FILE_H_
 #define RESHARD_SRC_IO_DECRYPTED_FILE_H_
 
@@ -27,25 +28,27 @@
 
 namespace reshard {
 
-// Where the blocks of a file are, and which of them were checked. Outlives the closing of the file,
-// so that each is checked once as long as the file stays as it is.
+// The places of a file's blocks, and whether each was checked. It outlives the closing of the file,
+// so that each block is checked once as long as the file does not change.
 class EncryptedBlocks {
  public:
-  // Finds the blocks by their headers, as they may have any sizes. If there are very many, the
-  // first and the last one tell for the time being where the others are: all but the last as large
-  // as the first, as all writers that are known make them. Nothing of such a block is given out
-  // before the headers of all blocks before it have proved that. Behind the last block may be the
-  // trailer of a CRC, which MindSpore writes there and which counts for nothing. Errors: kCorrupt,
-  // naming the block's offset; kResourceExhausted for more than kMostBlocks that are not all as
-  // large; those of `file` and of BlockCipher.
+  // Finds the blocks by their headers, as they may have any sizes. If there are very many blocks,
+  // it guesses at first that all blocks but the last have the size of the first, as all known
+  // writers make them. Bytes of such a block are returned only after the headers of all earlier
+  // blocks have proved the guess. Behind the last block there may be a CRC trailer of MindSpore,
+  // which is ignored.
+  // Errors:
+  //   kCorrupt: names the block's offset
+  //   kResourceExhausted: more than kMostBlocks blocks of different sizes
+  //   errors of `file` and of BlockCipher
   static Result<std::shared_ptr<EncryptedBlocks>> Read(const ByteSource& file, EncryptionMode mode,
                                                        std::shared_ptr<const EncryptionKey> key);
 
   static constexpr size_t kMostBlocks = size_t{1} << 20;
   // As large as the first one; with kPlainBlockBytes each 8 TiB.
   static constexpr size_t kMostEvenBlocks = size_t{1} << 24;
-  // The headers of so many blocks are read at once, and of any number of blocks that are this
-  // small: then a file has few pages without a header.
+  // The most headers that are read at once. If blocks are smaller than kSmallBlock all headers are
+  // read, because almost every page of the file has one.
   static constexpr size_t kMostFoundAtOnce = 1024;
   static constexpr uint64_t kSmallBlock = uint64_t{16} << 10;
 
@@ -56,11 +59,11 @@ class EncryptedBlocks {
   // The bytes of the plain file.
   uint64_t size() const { return layout().end.plain; }
 
-  // As ByteSource::ReadAt. Errors, besides: kCorrupt for a block that is not what was expected
-  // where it lies, or does not fit the key.
+  // As ByteSource::ReadAt. More errors: kCorrupt for a block that is not of the expected form at
+  // its place, or does not fit the key.
   Status ReadAt(const ByteSource& file, uint64_t offset, std::span<std::byte> plain);
-  // Returns the range of the file that has what `plain` is decrypted from, and perhaps a unit more;
-  // without what CBC's first unit needs of the one before.
+  // Returns the range of the file that has the encrypted bytes of `plain`, perhaps with one more
+  // unit. It lacks the unit before, which CBC needs for the first unit.
   ByteRange CipherOf(ByteRange plain) const;
 
  private:
@@ -71,9 +74,9 @@ class EncryptedBlocks {
     uint64_t plain = 0;   // in the plain file
   };
 
-  // Where the blocks are.
+  // The places of the blocks.
   struct Layout {
-    Place even;                 // where the second block would begin, if it is there or not
+    Place even;                 // the begin of the second block, even if there is none
     std::vector<Place> places;  // of all blocks, unless all but the last are as large as the first
     Place end;                  // of the last block
     size_t count = 0;
@@ -81,39 +84,40 @@ class EncryptedBlocks {
 
   explicit EncryptedBlocks(BlockCipher cipher) : cipher_(std::move(cipher)) {}
 
-  // Guesses from the first header, behind which `second` would begin, and the last one; nothing if
-  // they do not fit.
+  // Guesses from the first header, before the place `second`, and the last one; no value if they do
+  // not fit.
   Result<std::optional<Layout>> GuessLayout(const ByteSource& file, Place second) const;
   // Reads all headers.
   Result<Layout> FindEach(const ByteSource& file, Place second) const;
-  // Proves that the blocks before `number` are where the layout has them. Returns false if they are
-  // not: then the layout is another one now. Errors: kCorrupt if it cannot be another one either.
+  // Proves that the blocks before `number` are at their places in the layout. Returns false if they
+  // are not, and replaces the layout. Errors: kCorrupt if no other layout fits.
   Result<bool> ProveBefore(const ByteSource& file, size_t number);
-  // Reads the header and the padding of a block that begins at `place`, and returns where it ends.
+  // Reads the header and the padding of a block that begins at `place`, and returns its end.
   // `number` is for messages.
   Result<Place> EndOf(const ByteSource& file, size_t number, Place place) const;
-  // Returns what the header at `offset` of the file says, behind which `left` bytes are left, those
-  // of the header included; read(offset, buffer) reads of the file.
+  // Parses the header at `offset` of the file. `left` is the number of bytes from there to the end.
+  // read(offset, buffer) reads from the file.
   Result<EncryptedBlock> ReadHeader(uint64_t offset, uint64_t left, const CipherBytes& read) const;
 
-  // What follows is for blocks that were found.
-  // Returns where a block begins, or, for the number behind the last one, where that ends.
+  // The functions below need the layout. Returns the begin of a block, or the end of the last block
+  // for the number behind it.
   Place PlaceOf(size_t number) const;
   // Returns the number of the block of a plain byte.
   size_t BlockAt(uint64_t plain) const;
   // As ReadHeader; the block has to be as long as it was found to be.
   Result<EncryptedBlock> HeaderOf(size_t number, const CipherBytes& read) const;
-  // Decrypts bytes of a block, from byte `from` of it on.
+  // Decrypts bytes of a block, from byte `from` of the block on.
   Status ReadOfBlock(const ByteSource& file, size_t number, uint64_t from,
                      std::span<std::byte> plain, CipherReader& reader);
-  // Checks the block unless that was done; waits for who is doing it. Where large blocks are
-  // checked one after the other, as for headers in each of them, does some on several threads.
+  // Checks the block once; waits if another thread is checking it. If large blocks are checked one
+  // after the other, as for a header in each block, checks several ahead with threads.
   Status Check(const ByteSource& file, size_t number);
-  // Returns how many blocks from this one on the caller is to check; 0 where it was.
+  // Returns the number of blocks, from this one on, that the caller has to check; 0 if this one was
+  // checked.
   size_t BeginChecks(size_t number);
   Status CheckNow(const ByteSource& file, size_t number) const;
   bool IsUnknown(size_t number) const;
-  // Says of which block `status`, if it is kCorrupt, speaks, or that the file has changed.
+  // If `status` is kCorrupt, adds the block to its message, or replaces it if the file has changed.
   Status InBlock(const ByteSource& file, size_t number, uint64_t offset,
                  const Status& status) const;
 
@@ -127,7 +131,7 @@ class EncryptedBlocks {
   Layout first_layout_;
   std::optional<Layout> other_layout_;
   std::atomic<const Layout*> layout_ = &first_layout_;
-  // So many blocks are known to be where the layout has them, and where they end.
+  // The number of blocks whose places and ends in the layout are proved.
   std::atomic<size_t> proven_ = 0;
   std::mutex proof_mutex_;    // held while more are proven
   mutable std::mutex mutex_;  // guards the states
@@ -147,7 +151,7 @@ class DecryptedFile final : public ByteSource {
     return blocks_->mode() == EncryptionMode::kAesGcm ? Decryption::kProven : Decryption::kUnproven;
   }
   Status ReadAt(uint64_t offset, std::span<std::byte> destination) const override;
-  // Does nothing: nobody would drop the pages, which would count as cached before.
+  // No effect: the pages would count as cached before, and so would never be dropped.
   void Prefetch(ByteRange /*range*/) const override {}
   bool IsRemote() const override { return file_->IsRemote(); }
   bool IsCached(ByteRange range) const override;
@@ -159,7 +163,7 @@ class DecryptedFile final : public ByteSource {
   std::shared_ptr<EncryptedBlocks> blocks_;
 };
 
-// Returns the mode in which the file is encrypted, if it is. Errors: those of `file`.
+// Returns the mode of encryption, or no value for a plain file. Errors: those of `file`.
 Result<std::optional<EncryptionMode>> EncryptionModeOf(const ByteSource& file);
 
 }  // namespace reshard

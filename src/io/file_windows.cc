@@ -22,12 +22,12 @@ namespace {
 // Usually enough for the kernel to be done with a page that it looks at for reclaim.
 constexpr std::chrono::milliseconds kRetryAfter{1};
 
-// Fills of at least as much take the buffer of a window that goes, with its pages, which the kernel
-// would have to clear otherwise; they count as a whole window. So do smaller ones behind a window
-// of which as much is held: who reads one after the other has only begun with this one.
+// Fills of this many bytes or more reuse the buffer of an evicted window with its pages, which the
+// kernel would otherwise clear. They count as a whole window. Smaller fills do the same if the
+// window before holds as much, because then a sequential reader has just begun this window.
 constexpr uint64_t kWorthReuse = uint64_t{1} << 20;
 
-// `range` without what lies beyond the file's last page.
+// `range` without the bytes beyond the file's last page.
 ByteRange Clip(ByteRange range, const ByteSource& source) {
   const uint64_t page = PageSize();
   const uint64_t end = (source.size() + page - 1) / page * page;
@@ -52,7 +52,7 @@ FileWindows::~FileWindows() {
   for (const auto& [number, entry] : entries_) {
     cache_.Move(entry, [wanted = entry] { wanted->wanted = 0; });
   }
-  // Others may still be letting some of them go, or reading some ahead.
+  // Other threads may still be letting some of these windows go, or reading ahead.
   cache_.changed_.wait(lock, [this] {
     return std::all_of(entries_.begin(), entries_.end(),
                        [](const auto& entry) { return entry.second->pins == 0; });
@@ -90,7 +90,7 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
   Status status;
   for (Granules missing; status.ok() && (missing = wanted & ~entry->present) != 0;) {
     Granules todo = missing & ~entry->busy;
-    // Sooner here than by a thread that is busy, and all of them in one go.
+    // This is sooner than a busy reader thread, and reads all granules at once.
     if ((todo & entry->wanted) != 0) todo |= cache_.TakeWanted(entry);
     if (todo != 0) {
       status = Fill(lock, *entry, todo);
@@ -101,7 +101,7 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
   cache_.EndReadAhead(*entry, wanted);
   lock.unlock();
   Pin pin(this, entry);
-  // Bytes beside those of the range may be to blame, which nobody needs.
+  // Unneeded bytes beside the range may be the cause.
   if (map_ != nullptr && !status.ok() && status.code() != StatusCode::kResourceExhausted) {
     status = pages_->Populate(range);
   }
@@ -120,7 +120,7 @@ Status FileWindows::Read(ByteRange range, std::span<std::byte> destination) {
   Lock lock(cache_.mutex_);
   const Place entry = PinEntry(range.offset / kWindowBytes);
   pin = Pin(this, entry);
-  // Sooner here than by a thread that is busy; what goes wrong, reading the bytes tells.
+  // This is sooner than a busy reader thread. A later read of the bytes reports errors.
   if (map_ != nullptr && (wanted & entry->wanted) != 0) {
     static_cast<void>(Fill(lock, *entry, cache_.TakeWanted(entry)));
   }
@@ -151,7 +151,7 @@ Status FileWindows::Read(ByteRange range, std::span<std::byte> destination) {
 Status FileWindows::Copy(ByteRange range, Granules mapped, const Pin& pin,
                          std::span<std::byte> destination) const {
   while (range.length > 0) {
-    // The first bytes that are all mapped, or none of them.
+    // The first bytes, up to a border between mapped and unmapped ones.
     const Granules granules = GranulesOf(range);
     const bool is_mapped = (mapped >> std::countr_zero(granules) & 1) != 0;
     const Granules others = granules & (is_mapped ? ~mapped : mapped);
@@ -166,8 +166,8 @@ Status FileWindows::Copy(ByteRange range, Granules mapped, const Pin& pin,
           Guarded(data, out.size(), [out, data] { std::memcpy(out.data(), data, out.size()); });
       if (fault) return pages_->ExplainFault(range.offset + *fault);
     } else {
-      // By pread, although the file may be mapped: the kernel copies the same pages and, where the
-      // file has shrunk, counts them exactly instead of reading zeros to the end of a page.
+      // By pread, even if the file is mapped. The kernel copies the same pages. If the file has
+      // shrunk, it reports the exact end, while a map reads zeros to the end of the page.
       RESHARD_RETURN_IF_ERROR(source_.ReadAt(range.offset, out));
     }
     range = {end, range.end() - end};
@@ -178,8 +178,8 @@ Status FileWindows::Copy(ByteRange range, Granules mapped, const Pin& pin,
 
 void FileWindows::Prefetch(ByteRange range) {
   if (map_ != nullptr) return PrefetchPages(range);
-  // There is no disk to wait for: who wants them reads them as fast, and threads would take the
-  // processors away from each other.
+  // The bytes are cached, so there is no wait for a disk. The reader copies them as fast as the
+  // threads, which would only take processors away from each other.
   if (!is_remote_ && source_.IsCached(range)) return;
   // A granule whose pages were read ahead for a header is not in the buffer yet.
   AskAhead(range, &Entry::wanted, [this](Lock& /*lock*/, Place entry, Granules granules) {
@@ -252,7 +252,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   cache_.Hold(entry, granules);
   ReservedMemory reuse;
   const bool is_worth_reuse = IsWorthReuse(entry, granules);
-  // Before there is less room than for all of it: later granules would be new memory.
+  // Reuse before the cache lacks room for the whole window: later granules would be new memory.
   while (is_worth_reuse && reuse.data() == nullptr && cache_.LacksRoomForWhole(entry)) {
     cache_.EvictOldest(lock, &reuse);
   }
@@ -262,7 +262,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   Status status = map_ != nullptr ? Status() : ReserveBuffer(lock, entry);
   const Granules unasked = granules & ~entry.asked;
   GranulePages own = Known(entry, granules);
-  // Those of whole large pages of which ReadAhead left it to this.
+  // Granules of whole large pages, if ReadAhead left some of them to this read.
   Granules large = WholeLargePages(entry.large & granules);
   Granules to_read = AnyOf(granules & ~large & (~entry.ahead | entry.large), own);
   lock.unlock();
@@ -271,20 +271,20 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
       // Pages are counted by now.
       MemoryWatch::BeforeTaking(BytesIn(granules), map_ != nullptr ? 0 : BytesIn(granules));
       const Granules uncached = FindOwn(entry.number, unasked, own);
-      // What somebody asked about before, he brought into the page cache.
+      // Bytes that were found cached before came through the page cache.
       const Granules done =
           is_remote_ ? ReadPastCache(entry.buffer, entry.number, uncached, granules) : Granules{0};
       to_read = (to_read | uncached) & ~done;
       large |= LargePagesOf(to_read, own);
       StartReading(entry.number, to_read & ~large);
       MakeRoomForLargePages(entry.number, large, granules & ~unasked);
-      // Pages that are cached are mapped by faults of who reads them: the kernel looks at each
-      // again to populate them.
+      // Cached pages are mapped by page faults of the reader: to populate them, the kernel would
+      // look at each again.
       return map_ != nullptr ? Populate(entry.number, to_read | large)
                              : ReadInto(entry.buffer, entry.number, granules & ~done);
     });
-    // They stay our own: who reads a header in them meanwhile may bring one back.
-    if (map_ == nullptr) {
+    // They stay our own, because a thread that reads a header there may bring one back.
+    if (map_ == nullptr && !cache_.keeps_pages_) {
       ForEachRunOfPages(entry.number, own, [this](ByteRange pages) { pages_->DropCached(pages); });
     }
   }
@@ -369,13 +369,14 @@ Granules FileWindows::LargePagesOf(Granules granules, const GranulePages& own) c
   if (!reads_large_pages_) return 0;
   Granules whole = 0;
   ForEachGranule(granules, [&](size_t i) {
-    // Those that are to be read without a page of our own are those of which nothing is known.
+    // Pages that are to be read, but are not our own, have an unknown state.
     if (own[i] == kWholeGranule || own[i] == 0) whole |= Granules{1} << i;
   });
   return WholeLargePages(whole);
 }
 
 void FileWindows::MakeRoomForLargePages(uint64_t number, Granules large, Granules touched) const {
+  if (cache_.keeps_pages_) return;
   for (const Granules page : kLargePages) {
     if ((large & page) == 0 || (touched & page) == 0) continue;
     ForEachRun(number, page, [this](ByteRange run) {
@@ -459,11 +460,12 @@ Granules FileWindows::ReadPastCache(ReservedMemory& buffer, uint64_t number, Gra
 GranulePages FileWindows::Drop(uint64_t number, Granules granules, const GranulePages& own) const {
   if (pages_ == nullptr) return {};
   if (map_ != nullptr) {
-    // The kernel maps what it has of a file around a page that is asked for: own pages, too.
+    // The kernel maps cached pages around a requested page, our own pages, too.
     ForEachRun(number, granules | AnyOf(~Granules{0}, own),
                [this](ByteRange run) { pages_->Unmap(Clip(run, source_)); });
   }
   GranulePages stayed{};
+  if (cache_.keeps_pages_) return stayed;
   ForEachRunOfPages(number, own, [this, &stayed](ByteRange pages) {
     if (!pages_->DropCached(pages)) return;
     SetPages(pages, stayed);

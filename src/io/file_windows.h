@@ -1,4 +1,4 @@
-// FileWindows: the windows of one open file in a WindowCache: makes granules present, and lets them
+// FileWindows: the windows of one open file in a WindowCache. Makes granules present, and lets them
 // go again.
 //
 // Thread-safe: the kernel is called outside the cache's lock.
@@ -22,7 +22,7 @@
 
 namespace reshard {
 
-// Neither movable nor copyable; WindowCache and file outlive it.
+// Cannot be moved or copied. WindowCache and file outlive it.
 class FileWindows {
  public:
   // Keeps a window. Move-only.
@@ -55,9 +55,9 @@ class FileWindows {
     WindowCache::Place entry_;
   };
 
-  // What is not mapped is read.
+  // Reads the file if it is not mapped.
   FileWindows(WindowCache& cache, const ByteSource& source);
-  // Lets all windows go, none of which may be pinned.
+  // Lets all windows go. No window may be pinned.
   ~FileWindows();
   FileWindows(const FileWindows&) = delete;
   FileWindows& operator=(const FileWindows&) = delete;
@@ -65,23 +65,23 @@ class FileWindows {
   // The first byte of the file's map; null: windows are read into buffers.
   const std::byte* map() const { return map_; }
 
-  // In all of these, `range` is not empty and lies in the file.
+  // In all functions below, `range` is not empty and lies in the file.
 
   // Makes the bytes of `range` present, which lies within one window, and keeps them so.
   // Errors: kChanged; kIo; kResourceExhausted.
   Result<Pin> Hold(ByteRange range);
 
-  // Copies the bytes of `range`, which lies within one window, as headers are read: touches their
-  // pages only, and those that it brings into the page cache are kept as long as there is room. Of
-  // large pages nothing is read by pread: where one begins, it makes the kernel read on behind it.
-  // So nobody reads one in meanwhile. Of a source without pages on a server the window is held
-  // instead. Errors: kChanged; kIo; kResourceExhausted.
+  // Copies the bytes of `range`, which lies within a window, in the way that suits headers: touches
+  // their pages only. Pages that it brings into the page cache stay as long as there is room. It
+  // never uses pread in a large page, because a pread at its begin makes the kernel read on behind
+  // it. So no thread reads a large page in meanwhile. For a source without pages on a server, holds
+  // the window instead.
+  // Errors: kChanged; kIo; kResourceExhausted.
   Status Read(ByteRange range, std::span<std::byte> destination);
 
-  // Starts reading ahead what Hold will be asked for, as long as not three quarters of the budget
-  // are read ahead.
+  // Starts to read ahead for a later Hold, unless three quarters of the budget are in use for that.
   void Prefetch(ByteRange range);
-  // The same for bytes that Read will be asked for: into the page cache, or to where they are kept.
+  // As above, for a later Read: into the page cache, or to the place where headers are kept.
   void PrefetchPages(ByteRange range);
   // The same for a header of a mapped file that lies far from others: its pages, and no granules.
   void PrefetchHeader(ByteRange range);
@@ -94,10 +94,10 @@ class FileWindows {
 
   // With the lock held:
   Place PinEntry(uint64_t number);
-  // These give the lock up while they are at `granules`, none of which may be busy. Fill makes them
-  // present; ReadAhead starts reading those that are not in the page cache.
+  // These release the lock while they work at `granules`, which must not be busy. Fill makes them
+  // present; ReadAhead starts to read those that are not in the page cache.
   Status Fill(Lock& lock, Entry& entry, Granules granules);
-  // Learns which of their pages are not in the page cache, where that is not known.
+  // Finds out which of their pages are not in the page cache, unless this is known.
   void FindOwn(Lock& lock, Entry& entry, Granules granules);
   // Whether the buffer of a window that goes is to be taken for these.
   bool IsWorthReuse(const Entry& entry, Granules granules) const;
@@ -105,19 +105,20 @@ class FileWindows {
   void ReuseBuffer(Entry& entry, ReservedMemory reuse);
   Status ReserveBuffer(Lock& lock, Entry& entry);
   void ReadAhead(Lock& lock, Place entry, Granules granules);
-  // Ends a thread's work at granules, where it found the pages `own` to be our own.
+  // Ends a thread's work at granules. It found that the pages `own` are our own.
   void EndWork(Entry& entry, Granules granules, const GranulePages& own);
-  // Returns those of `granules`, all of which are to be read, that Populate reads in large pages.
+  // Returns the subset of `granules` that Populate reads in large pages. All `granules` are to be
+  // read.
   Granules LargePagesOf(Granules granules, const GranulePages& own) const;
-  // Takes what somebody brought of these large pages into the page cache, by headers that he read
-  // in granules of `touched`, out of it: the kernel has to have room for the whole of each.
+  // Takes pages of these large pages out of the page cache, so that the kernel can read each one as
+  // a whole. A read of headers in the granules `touched` brought them in.
   void MakeRoomForLargePages(uint64_t number, Granules large, Granules touched) const;
-  // Returns what is known of the granules' pages.
+  // Returns the known facts about the granules' pages.
   static GranulePages Known(const Entry& entry, Granules granules);
 
   // Without the lock:
   void Unpin(Place entry);
-  // Copies bytes, those of `mapped` out of the map.
+  // Copies bytes. Granules in `mapped` come from the map.
   Status Copy(ByteRange range, Granules mapped, const Pin& pin,
               std::span<std::byte> destination) const;
   // Finds the pages that are not in the page cache. Returns the granules that may have such pages.
@@ -125,30 +126,30 @@ class FileWindows {
   void StartReading(uint64_t number, Granules granules) const;
   Status Populate(uint64_t number, Granules granules) const;
   Status ReadInto(ReservedMemory& buffer, uint64_t number, Granules granules) const;
-  // Reads those of `granules` past the page cache for which that takes fewer requests, and few
-  // others of `between` that lie between them: two answers would be waited for one after the other.
-  // Returns which.
+  // Reads a subset of `granules` past the page cache, if that takes fewer requests. It may include
+  // a few of the granules `between` them, because two answers would be waited for in turn. Returns
+  // this subset.
   Granules ReadPastCache(ReservedMemory& buffer, uint64_t number, Granules granules,
                          Granules between);
   // Asks for the bytes ahead, window by window, but for granules that are in `already`;
   // ask(lock, entry, granules) is to do it.
   template <typename Ask>
   void AskAhead(ByteRange range, Granules Entry::*already, const Ask& ask);
-  // Unmaps the granules, and takes the pages `own` out of the page cache. Returns those that
+  // Unmaps the granules, and takes the pages `own` out of the page cache. Returns the pages that
   // stayed, as far as the kernel tells.
   GranulePages Drop(uint64_t number, Granules granules, const GranulePages& own) const;
 
   WindowCache& cache_;
   const ByteSource& source_;
-  const FilePages* const pages_;  // null where it has none
+  const FilePages* const pages_;  // null if the source has none
   const std::byte* const map_;    // null: it is read
   const bool is_remote_;          // and read
   const bool reads_large_pages_;
-  // Whether headers, too, are read by windows: each read waits for a server, and nothing else keeps
-  // what it brought.
+  // Whether headers, too, are read by windows. True if each read waits for a server, as only
+  // windows keep the bytes.
   const bool keeps_headers_;
   std::once_flag opening_past_cache_;
-  FileDescriptor past_cache_;                    // when it was wanted; may own nothing
+  FileDescriptor past_cache_;                    // once it was wanted; may own no descriptor
   std::atomic<bool> past_cache_failed_ = false;  // it is not to be used any more
   std::unordered_map<uint64_t, Place> entries_;  // by number
 };

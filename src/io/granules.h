@@ -1,6 +1,6 @@
-// Granules of a window and their pages: sets, and what they are in the file (window_cache.h).
+// Granules of a window and their pages: sets, and their ranges in the file (window_cache.h).
 //
-// Pure functions, of the cache's own: nothing else includes this.
+// Pure functions, for the files of the cache only.
 #ifndef RESHARD_SRC_IO_GRANULES_H_
 #define RESHARD_SRC_IO_GRANULES_H_
 
@@ -32,7 +32,7 @@ inline Granules GranulesOf(ByteRange range) {
   return (~Granules{0} << first) & (~Granules{0} >> (63 - last));
 }
 
-// Returns those of `granules` that make up whole large pages.
+// Returns the subset of `granules` that make up whole large pages.
 inline Granules WholeLargePages(Granules granules) {
   Granules whole = 0;
   for (const Granules page : kLargePages) {
@@ -41,7 +41,7 @@ inline Granules WholeLargePages(Granules granules) {
   return whole;
 }
 
-// Returns the granules that lie between those of `granules`, few side by side.
+// Returns the short gaps between `granules`.
 inline Granules ShortGaps(Granules granules) {
   constexpr uint64_t kFew = 4;
   Granules gaps = 0;
@@ -132,7 +132,7 @@ inline void ClearPages(ByteRange range, GranulePages& pages) {
 
 inline bool AnyPage(const GranulePages& pages) { return pages != GranulePages{}; }
 
-// Returns those of `granules` of which any page is set.
+// Returns the subset of `granules` with any page in `pages`.
 inline Granules AnyOf(Granules granules, const GranulePages& pages) {
   Granules any = 0;
   ForEachGranule(granules, [&](size_t i) {

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::string_view kAdvice = "start again when nothing writes to the sources";
 
-// Returns how a file is not what it was, if so. `now` says what is there, or why that cannot be
-// told; errors other than that the file is gone or replaced are returned as they are.
+// Returns the change of a file in words, if it has changed. `now` is the present identity, or an
+// error. Only the errors for a missing or replaced file count as a change; others are returned.
 Result<std::optional<std::string>> Compare(const FileIdentity& pinned,
                                            const Result<FileIdentity>& now) {
   std::optional<std::string> change;
@@ -92,8 +92,8 @@ SourceAccessCounts OpenFiles::access_counts() const {
   return counts;
 }
 
-// Opens and maps a file; it has to be the pinned one, if any. Of one that was not `used` before,
-// that it cannot be opened is no change.
+// Opens and maps a file. If there is a pinned identity the file has to match it. If the file was
+// not `used` before, a failure to open it does not count as a change.
 Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
                                                         const std::optional<FileIdentity>& pinned,
                                                         bool used,
@@ -122,8 +122,8 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
   FilePages* const pages = source->pages();
   if (pages != nullptr && source->size() > 0 && wants_map && TakeAddresses(source->size())) {
     addresses = source->size();
-    // Windows fetch all of their pages at once; nothing else of the file is wanted. Who decrypts
-    // touches what others do not want.
+    // Windows read all of their pages at once, and no other pages. A decrypting reader also touches
+    // bytes that windows do not need.
     const Status mapped =
         pages->Map(blocks == nullptr ? FilePages::MapPages::kLarge : FilePages::MapPages::kSmall);
     if (!mapped.ok()) {
@@ -157,7 +157,7 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
   if (entry.file == nullptr) {
     std::list<FileId> use(1, id);
     // The place is taken before opening, so that threads that open at the same time stay within the
-    // limit together. From here on nothing may throw: others wait for the end of it.
+    // limit together. The code below must not throw, because others wait for its end.
     entry.changing = true;
     ++open_;
     CloseSurplus(lock);
@@ -201,8 +201,8 @@ void OpenFiles::CloseSurplus(std::unique_lock<std::mutex>& lock) {
     uses_.erase(use);
     --open_;
     mapped_ -= std::exchange(entry.addresses, 0);
-    // Nobody opens it again before its windows have gone: they would take for cached by others what
-    // is still to leave the page cache.
+    // Other threads must not open the file before its windows have gone. Otherwise they would treat
+    // pages that are about to leave the page cache as cached by others.
     entry.changing = true;
     std::unique_ptr<OpenFile> file = std::move(entry.file);
     lock.unlock();
@@ -239,12 +239,12 @@ Status OpenFiles::VerifyUnchanged(std::span<const FileId> ids) const {
 Status OpenFiles::VerifyUnchanged(const std::vector<const Entry*>& used) const {
   std::vector<std::optional<std::string>> changes(used.size());
   const auto compare = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
-    // Of a file that was used, neither path nor identity is ever written again: no lock.
+    // The path and the identity of a used file are never written again, so no lock is needed.
     const Storage& storage = Storage::Of(used[i]->path);
     RESHARD_ASSIGN_OR_RETURN(changes[i], Compare(*used[i]->pinned, storage.Stat(used[i]->path)));
     return {};
   };
-  const size_t workers = used.empty() ? 1 : Askers(used.front()->path, 1);
+  const size_t workers = used.size() < 2 ? 1 : Askers(used.front()->path, 1);
   RESHARD_RETURN_IF_ERROR(RunWorkers(workers, used.size(), compare, std::stop_token()));
   FirstFew changed;
   for (size_t i = 0; i < used.size(); ++i) {

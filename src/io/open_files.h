@@ -1,8 +1,8 @@
 // OpenFiles: registered source files, of which a bounded number is open.
 //
-// A lease keeps its file open. Beyond that the files used last stay open, up to a limit; others are
-// closed and opened again on demand, and must then still be the same. Thread-safe: files open and
-// close outside the lock. Leases must not outlive their OpenFiles.
+// A lease keeps its file open. Recently used files stay open, too, up to a limit. Others are closed
+// and opened again on demand, and must be unchanged then. Thread-safe: files open and close outside
+// the lock. Leases must not outlive their OpenFiles.
 #ifndef RESHARD_SRC_IO_OPEN_FILES_H_
 #define RESHARD_SRC_IO_OPEN_FILES_H_
 
@@ -35,7 +35,7 @@ using FileId = uint32_t;
 
 // How the bytes of files are reached.
 enum class SourceAccess {
-  kAuto,   // mapped where that works and the file system is local, else read
+  kAuto,   // mapped if that works and the file system is local, else read
   kMap,    // mapped; a local file that cannot be mapped is an error
   kPread,  // read
 };
@@ -52,7 +52,7 @@ struct OpenFile {
       : owned(std::move(opened)), source(*owned), windows(cache, source) {}
 
   const std::unique_ptr<const ByteSource> owned;
-  const ByteSource& source;  // not mapped where it is read or decrypted, or empty
+  const ByteSource& source;  // not mapped if it is read, decrypted or empty
   FileWindows windows;
 };
 
@@ -60,9 +60,9 @@ struct OpenFile {
 inline constexpr size_t kMostAsking = 16;
 // The same of a disk.
 inline constexpr size_t kMostWaiting = 8;
-// Returns how many threads are to read headers and other small pieces of files like the one at
-// `path`, which it opens for a moment: `workers`, or kMostAsking where that is more and the file
-// lies on a network or FUSE file system.
+// Returns the number of threads that should read headers and other small pieces of files like the
+// one at `path`, which it opens for a moment. This is `workers`, or kMostAsking if that is more and
+// the file is on a network or FUSE file system.
 size_t Askers(const std::string& path, size_t workers);
 
 class OpenFiles {
@@ -116,9 +116,8 @@ class OpenFiles {
   // The bytes that are read of the file, if it was opened.
   std::optional<uint64_t> KnownSize(FileId id) const;
 
-  // Opens the file unless it is open.
-  // Errors: those of Storage::Open and EncryptedBlocks::Read; kChanged when it is not what it was
-  // at the first opening.
+  // Opens the file unless it is open. Errors: those of Storage::Open and EncryptedBlocks::Read;
+  // kChanged if it differs from the file of the first opening.
   Result<Lease> Acquire(FileId id);
 
  private:
@@ -138,23 +137,23 @@ class OpenFiles {
 
   Status VerifyUnchanged(const std::vector<const Entry*>& used) const;
   void Release(FileId id);
-  // `blocks` are those of the file where they are known, and become so where it is encrypted;
-  // `addresses` become those that its map takes.
+  // `blocks` has the file's blocks if they are known, and is set if the file is encrypted.
+  // `addresses` is set to the addresses that the map takes.
   Result<std::unique_ptr<OpenFile>> OpenPinned(const std::string& path,
                                                const std::optional<FileIdentity>& pinned, bool used,
                                                std::shared_ptr<EncryptedBlocks>& blocks,
                                                uint64_t& addresses);
-  // Counts a map of so many bytes, unless maps would take more than half of the addresses that the
-  // process may have: where they are few, buffers need them.
+  // Counts a map of this many bytes. Returns false if maps would take more than half of the
+  // process's addresses, because buffers need addresses, too.
   bool TakeAddresses(uint64_t bytes);
-  // Takes those of a map that could not be made off the count again.
+  // Takes a map that could not be made off the count again.
   void GiveAddresses(uint64_t& addresses);
   // Closes the file that was not used for longest, if there are too many; gives up the lock
   // meanwhile.
   void CloseSurplus(std::unique_lock<std::mutex>& lock);
 
-  // The page tables of a map stay as long as it, 2 MiB for each GiB that was read through it. So
-  // maps are kept beyond these only while all of them together map no more than that.
+  // The page tables of a map stay as long as the map: 2 MiB for each GiB that was read through it.
+  // So beyond kAlwaysOpen, files stay mapped only while all maps together are below kMostMapped.
   static constexpr size_t kAlwaysOpen = 64;
   static constexpr uint64_t kMostMapped = uint64_t{16} << 30;
 
@@ -167,13 +166,13 @@ class OpenFiles {
   const SourceAccess access_;
   const std::shared_ptr<const EncryptionKey> key_;  // null: none
   WindowCache& windows_;
-  mutable std::mutex mutex_;         // guards what follows
+  mutable std::mutex mutex_;         // guards the members below
   std::condition_variable changed_;  // a file is no longer `changing`
-  std::deque<Entry> entries_;        // by id; a deque, so that paths stay where they are
+  std::deque<Entry> entries_;        // by id; a deque, so that paths stay at their addresses
   std::unordered_map<std::string_view, FileId> by_path_;  // views of the paths in entries_
   std::list<FileId> uses_;  // the open files, the one used last at the end
   size_t open_ = 0;         // files open or being opened
-  uint64_t mapped_ = 0;     // bytes of those that are mapped or being mapped
+  uint64_t mapped_ = 0;     // bytes of the files that are mapped or being mapped
 };
 
 }  // namespace reshard

@@ -27,9 +27,8 @@ struct SharedWork {
 // Deals with the bytes `piece` of the thing number `index`.
 using PieceTask = std::function<Status(size_t index, ByteRange piece, const std::stop_token& stop)>;
 
-// Cuts things of these sizes into pieces of at most `piece_bytes` and calls `task` for each, in any
-// order; things without bytes have none.
-// Errors: as RunWorkers.
+// Cuts items of these sizes into pieces of at most `piece_bytes` and calls `task` for each, in any
+// order. Empty items have no pieces. Errors: as RunWorkers.
 Status ForEachPiece(std::span<const uint64_t> sizes, uint64_t piece_bytes, const SharedWork& work,
                     const PieceTask& task);
 
@@ -51,7 +50,7 @@ size_t Workers(int jobs);
 // work.
 class CountedWork {
  public:
-  // `all` says what there is to do, and in which phase it begins.
+  // `all` has the total work and the first phase.
   CountedWork(const RunOptions& run, const Progress& all);
   CountedWork(const CountedWork&) = delete;
   CountedWork& operator=(const CountedWork&) = delete;

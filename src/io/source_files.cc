@@ -52,7 +52,7 @@ Result<Window> Window::Make(OpenFiles::Lease file, uint64_t offset, uint64_t len
   if (pin.ok()) {
     std::memcpy(window.buffer_.get() + first, pin->At(offset + first), length - first);
   } else {
-    // Bytes beside those of the range may be to blame, which nobody needs.
+    // Unneeded bytes beside the range may be the cause.
     RESHARD_RETURN_IF_ERROR(window.file_->source.ReadAt(offset, {window.buffer_.get(), length}));
   }
   return window;

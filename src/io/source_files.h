@@ -1,13 +1,13 @@
 // SourceFiles: the one way to the bytes of checkpoint files.
 //
-// Files are named by path, opened when they are first needed and closed again when too many are
-// open, so that thousands of ranks need few descriptors and little address space. The identity of a
-// file (device, inode, size, mtime, ctime) is pinned when it is first opened and compared at each
-// reopening and by VerifyUnchanged. Files are mapped; where mapping fails, and on network and FUSE
-// file systems, windows are filled by pread. Sources are never opened for writing.
+// Files are named by path. They are opened when they are first needed and closed again when too
+// many are open, so thousands of ranks need few descriptors and little address space. The identity
+// of a file (device, inode, size, mtime, ctime) is pinned at the first opening, and compared at
+// each reopening and by VerifyUnchanged. Files are mapped. If mapping fails, and on network and
+// FUSE file systems, windows are filled by pread. Sources are never opened for writing.
 //
-// Windows are kept for others who want the same bytes (window_cache.h), and what was read into the
-// page cache leaves it with them, as do the pages of headers.
+// Windows stay for other readers of the same bytes (window_cache.h). When they go, the pages that
+// they brought into the page cache leave it, and so do the pages of headers.
 //
 // Thread-safe. Windows must not outlive their SourceFiles.
 #ifndef RESHARD_SRC_IO_SOURCE_FILES_H_
@@ -38,7 +38,7 @@ namespace reshard {
 
 // Window: some bytes of a source file, in memory while it lives.
 //
-// Part of a map, or a buffer where there is no map. Keeps its file open. Move-only; any number of
+// A part of a map, or a buffer if there is no map. Keeps its file open. Move-only; any number of
 // threads may read it.
 class Window {
  public:
@@ -84,8 +84,8 @@ class Window {
   const std::byte* data_ = nullptr;      // in the buffer or the map
 };
 
-// A source file of which headers are read, one after the other: it stays open, so that none of them
-// has to look for it. Move-only; must not outlive its SourceFiles. One thread at a time.
+// A source file for reading headers, one after the other. It stays open, so that no read has to
+// look it up. Move-only; must not outlive its SourceFiles. One thread at a time.
 class SourceReader {
  public:
   uint64_t size() const { return file_->source.size(); }
@@ -94,9 +94,9 @@ class SourceReader {
   Decryption decryption() const { return file_->source.decryption(); }
 
   // Copies exactly `destination.size()` bytes at `offset`; touches only their pages, without
-  // read-ahead. Of remote files, as many as the kernel asks a server for in several requests are
-  // read past the page cache, where that takes fewer.
-  // Errors: kCorrupt when the range ends beyond the file; kChanged; kIo; kCancelled.
+  // read-ahead. For remote files, a read that takes the kernel several requests goes past the page
+  // cache if that takes fewer.
+  // Errors: kCorrupt if the range ends beyond the file; kChanged; kIo; kCancelled.
   Status Read(uint64_t offset, std::span<std::byte> destination);
 
   // Starts reading headers ahead, as SourceFiles::Prefetch does windows. Errors: kCancelled.
@@ -118,17 +118,18 @@ class SourceReader {
   std::stop_token stop_;
   bool is_remote_;
   uint64_t bytes_ahead_;
-  std::optional<FileDescriptor> past_cache_;  // when it was wanted; owns nothing when it failed
+  // once it was wanted; owns no descriptor if opening failed
+  std::optional<FileDescriptor> past_cache_;
 };
 
 class SourceFiles {
  public:
-  // What max_open is for any number of files: 1,024, fewer where `ulimit -n` leaves no room for
-  // them beside what everything else has open. OpenFiles keeps fewer where large files are mapped.
+  // The value of max_open for any number of files: 1,024, or fewer if `ulimit -n` leaves less room
+  // beside the other open files. OpenFiles keeps fewer if large files are mapped.
   static size_t DefaultMaxOpen();
 
   struct Options {
-    size_t max_open = DefaultMaxOpen();  // files open at a time, besides those that windows hold
+    size_t max_open = DefaultMaxOpen();  // files open at a time, besides the files of windows
     // Bytes of windows, and of pages that were brought into the page cache, that are kept; besides
     // windows in use.
     uint64_t window_budget = uint64_t{64} << 20;
@@ -173,34 +174,35 @@ class SourceFiles {
   // As SourceReader::Prefetch, of a file that is open only for that. Errors: as Size and there.
   Status PrefetchPages(FileId id, ByteRange range);
 
-  // Returns a window of `length` <= kWindowBytes bytes at `offset`, its pages present. Cheapest
-  // where it does not cross a multiple of kWindowBytes.
-  // Errors: as Read.
+  // Returns a window of `length` <= kWindowBytes bytes at `offset`, its pages present. It is
+  // cheapest if it does not cross a multiple of kWindowBytes. Errors: as Read.
   Result<Window> Open(FileId id, uint64_t offset, uint64_t length);
 
-  // Starts reading bytes of which windows will be opened soon, and does not wait for them; ends of
-  // the range beyond the file do not matter. What has no room is left out (FileWindows::Prefetch).
-  // Errors: as Size.
+  // Starts reading bytes whose windows will be opened soon, without waiting. The range may end
+  // beyond the file. Bytes without room are left out (FileWindows::Prefetch). Errors: as Size.
   Status Prefetch(FileId id, uint64_t offset, uint64_t length);
 
   // As WindowCache::HasReadFiles.
   bool HasReadFiles() const { return windows_.HasReadFiles(); }
   // As WindowCache::BytesAhead.
   uint64_t BytesAhead() const { return windows_.BytesAhead(); }
-  // Of `left` bytes at `offset` that are read one after the other, how many to ask for ahead at a
-  // time: a window and the rest of the large page that it ends in, or all where there is a server,
-  // which takes a while to answer.
+  // Returns how many of `left` bytes at `offset` a sequential reader should request ahead at a
+  // time: a window and the rest of the large page at its end. With a server, which takes a while to
+  // answer: all.
   uint64_t BytesToAskAhead(uint64_t offset, uint64_t left) const {
     return HasReadFiles() ? left : std::min(left, ToLargePage(offset + kWindowBytes) - offset);
   }
 
-  // Sets what Options::window_budget and header_budget did.
+  // Replaces Options::window_budget and header_budget.
   void SetWindowBudget(uint64_t bytes, uint64_t headers) { windows_.SetBudget(bytes, headers); }
+
+  // As WindowCache::KeepPages.
+  void KeepPages() { windows_.KeepPages(); }
 
   // As WindowCache::GiveBack.
   void GiveWindowsBack() { windows_.GiveBack(); }
 
-  // The most bytes of windows and pages that were held at a time, and those that are now.
+  // The most bytes of windows and pages that were held at a time, and the bytes held now.
   uint64_t HeldPeak() const { return windows_.HeldPeak(); }
   uint64_t Held() const { return windows_.Held(); }
   // As WindowCache::PagesPeak and Pages.
@@ -217,11 +219,11 @@ class SourceFiles {
   // As in Options.
   const std::shared_ptr<const EncryptionKey>& key() const { return files_.key(); }
 
-  // Compares every file that was used with its pinned identity. Nothing else notices when the end
-  // of a file's last page became zeros, or when bytes were overwritten.
-  // Errors: kChanged, naming the files and what changed; kIo.
+  // Compares every used file with its pinned identity. No other check notices bytes that were
+  // overwritten, or that the end of a file's last page became zeros.
+  // Errors: kChanged, naming the files and their changes; kIo.
   Status VerifyUnchanged() const { return files_.VerifyUnchanged(); }
-  // As above, for those of `ids` that were used.
+  // As above, for the used files in `ids`.
   Status VerifyUnchanged(std::span<const FileId> ids) const { return files_.VerifyUnchanged(ids); }
 
  private:

@@ -18,7 +18,7 @@
 
 namespace reshard {
 
-// Returns folder/name; `name` where the folder is empty.
+// Returns folder/name, or `name` if the folder is empty.
 std::string PathIn(const std::string& folder, std::string_view name);
 
 // Today there is one, the local file system. Functions that take a path return kUnsupported for a
@@ -32,7 +32,7 @@ class Storage {
   // Errors: kNotFound, kIo.
   Result<std::vector<DirectoryEntry>> List(const std::string& folder) const;
 
-  // Errors: kIo if the system does not say what lies there.
+  // Errors: kIo if the system does not tell the kind.
   Result<PathKind> KindOf(const std::string& path) const;
 
   // Returns ok if `path` leads to a folder. Errors: kNotFound for anything else; kIo.
@@ -41,24 +41,24 @@ class Storage {
   // Returns the identity of the file at `path`. Errors: kNotFound, kIo.
   Result<FileIdentity> Stat(const std::string& path) const;
 
-  // As Stat, of a file that was chosen to be read, which it notes (src/os/used_files.h).
-  // Errors: those of Stat and NoteInput.
+  // As Stat, for a file that was chosen to be read. Notes the file (src/os/used_files.h). Errors:
+  // those of Stat and NoteInput.
   Result<FileIdentity> Pin(const std::string& path) const;
 
-  // Notes a file that was not chosen, but lies where a choice is made: no output may replace it.
-  // Errors: those of NoteInput.
+  // Notes a file that was a candidate and was not chosen, so that no output replaces it. Errors:
+  // those of NoteInput.
   Status KeepFromOutputs(const std::string& path) const;
 
   // Returns where `path` lies among the folders of this host; a place of another storage lies in
   // none. Errors: kIo; kUnsupported for a URL.
   Result<PathLocation> Locate(const std::string& path) const;
 
-  // Opens a file to read, and notes it. Never waits for another process.
-  // Errors: kNotFound; kCorrupt for a folder, pipe, device or socket; kIo; those of NoteInput.
+  // Opens a file to read, and notes it. Never waits for another process. Errors: kNotFound;
+  // kCorrupt for a folder, pipe, device or socket; kIo; those of NoteInput.
   Result<std::unique_ptr<ByteSource>> Open(const std::string& path) const;
 
-  // Returns the content of a small file.
-  // Errors: those of Open and ByteSource::ReadAt; kCorrupt if it has more than `limit` bytes.
+  // Returns the content of a small file. Errors: those of Open and ByteSource::ReadAt; kCorrupt if
+  // it has more than `limit` bytes.
   Result<std::string> ReadWhole(const std::string& path, uint64_t limit) const;
 
  private:

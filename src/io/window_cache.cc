@@ -14,10 +14,11 @@
 namespace reshard {
 namespace {
 
-// What file systems ask a server for in one request, past the page cache.
+// The size of a file system's request to a server, past the page cache.
 constexpr uint64_t kWorthARequest = uint64_t{1} << 20;
 
-// Windows whose pages stay, beyond which the oldest is forgotten: a process has mapped them.
+// The most windows with pages that stayed because a process has mapped them. Beyond it, the oldest
+// is forgotten.
 constexpr size_t kMostStayed = 64;
 
 }  // namespace
@@ -128,11 +129,11 @@ void WindowCache::ReadWanted() {
       wanted = std::exchange(entry->wanted, 0);
     });
     ReservedMemory reuse;
-    // Never instead of what is awaited: somebody would have to read that again.
+    // Never evicts awaited windows, because they would have to be read again.
     while (IsOver(BytesIn(wanted & ~entry->held)) && AnyUsed()) {
       EvictOldest(lock, &reuse);
     }
-    // Somebody may be at some of them by now.
+    // Another thread may be at some granules by now.
     const Granules todo = wanted & ~entry->present & ~entry->busy;
     if (IsOver(BytesIn(todo & ~entry->held))) {
       EndReadAhead(*entry, todo);
@@ -143,7 +144,7 @@ void WindowCache::ReadWanted() {
       }
       // There is room: Fill does not wait for others that read ahead.
       ++reading_;
-      // Who holds them reads them again if it fails, and is told why.
+      // If it fails, the holder reads the bytes again and gets the error.
       static_cast<void>(entry->file->Fill(lock, *entry, todo));
       --reading_;
     }
@@ -168,7 +169,7 @@ void WindowCache::Want(Place entry, Granules granules) {
   if (idle_readers_ >= wanted_.size()) return;
   const auto none = std::find(readers_.begin(), readers_.end(), std::nullopt);
   if (none == readers_.end()) return;
-  // Without a thread, who holds the granules reads them.
+  // Without a thread, the holder of the granules reads them.
   static_cast<void>(CatchOutOfMemory([&]() -> Status {
     RESHARD_ASSIGN_OR_RETURN(Thread reader, Thread::Start([this] { ReadWanted(); }));
     none->emplace(std::move(reader));
@@ -212,7 +213,7 @@ bool WindowCache::LacksRoomForWhole(const Entry& entry) const {
 }
 
 Granules WindowCache::UsedOf(const Entry& entry) {
-  // Who reads on begins within the last granule that was used.
+  // A reader that continues begins within the last used granule.
   const Granules used = entry.held & ~entry.ahead & ~(entry.ahead >> 1);
   return (used & ~entry.large) | WholeLargePages(used & entry.large);
 }
@@ -233,7 +234,7 @@ void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
   }
   Move(entry, [&] { ++entry->pins; });
   ++evicting_;
-  // Others may be at the rest of it meanwhile.
+  // Other threads may work at the rest meanwhile.
   entry->busy |= gone;
   if (gone == ~Granules{0}) entry->is_read = false;
   entry->asked &= ~gone;
@@ -248,7 +249,7 @@ void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
   std::byte* const kept = entry->buffer.data();
   lock.unlock();
   const GranulePages stayed = entry->file->Drop(entry->number, held, own);
-  // One of which every page is there: only then it counts as many bytes for who takes it.
+  // Only a buffer with all its pages counts as a whole window for its next user.
   if (reuse != nullptr && reuse->data() == nullptr && held == ~Granules{0}) {
     *reuse = std::move(buffer);
   }

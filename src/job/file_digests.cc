@@ -18,11 +18,11 @@
 namespace reshard {
 namespace {
 
-// Files are read in their order: what was read is of no use any more.
+// Files are read in their order, so bytes that were read are not needed again.
 SourceFiles::Options InOrderOnly() { return {.max_open = 1, .window_budget = 2 * kWindowBytes}; }
 
-// Hands the bytes `range` of a file to `take`, in order, under the fault guard; after each call to
-// it comes one of `taken`, with the end of what was taken.
+// Gives the bytes `range` of a file to `take`, in order, under the fault guard. After each call,
+// calls `taken` with the end of these bytes.
 template <typename Take, typename Taken>
 Status ReadInOrder(SourceFiles& files, FileId file, ByteRange range, const std::stop_token& stop,
                    const Take& take, const Taken& taken) {
@@ -111,7 +111,7 @@ class BothDigests {
   const CrcText& text_with_;
 };
 
-// Of a file whose last bytes state the CRC of those before.
+// For a file whose last bytes state the CRC of the bytes before.
 Result<CrcOfFile> FindTrailer(SourceFiles& files, FileId file, const CrcStatement& statement,
                               uint64_t size, const std::stop_token& stop) {
   CrcOfFile found;
@@ -131,7 +131,7 @@ Result<CrcOfFile> FindTrailer(SourceFiles& files, FileId file, const CrcStatemen
   return found;
 }
 
-// Of a file whose header, which begins with `head`, states the CRC of what follows.
+// For a file whose header, which begins with `head`, states the CRC of the bytes behind it.
 Result<CrcOfFile> FindInHeader(SourceFiles& files, FileId file, const CrcStatement& statement,
                                std::span<const std::byte> head, uint64_t size,
                                const std::stop_token& stop) {

@@ -1,7 +1,6 @@
-// What is found by reading target files back: their digests, and the CRC-32 that one states of
-// itself.
+// Reads target files back for their digests, and for the CRC-32 that a file states.
 //
-// No state. Any thread. Errors, of all functions: those of SourceFiles; kCancelled.
+// No state. Any thread. Errors of all functions: those of SourceFiles; kCancelled.
 #ifndef RESHARD_SRC_JOB_FILE_DIGESTS_H_
 #define RESHARD_SRC_JOB_FILE_DIGESTS_H_
 
@@ -17,8 +16,8 @@
 
 namespace reshard {
 
-// Reads the whole file at `path` and returns whether it, or what it decrypts to with `key`, has
-// this size and this digest, 32 hexadecimal digits. `key` may be null.
+// Reads the whole file at `path` and compares its size and its digest, 32 hexadecimal digits. With
+// `key`, the decrypted bytes count. `key` may be null.
 Result<bool> IsAsRecorded(const std::string& path, uint64_t expected_size,
                           const std::string& expected_digest,
                           const std::shared_ptr<const EncryptionKey>& key,
@@ -29,14 +28,13 @@ Result<FileDigests> DigestFile(const std::string& path, const std::stop_token& s
 
 // The CRC-32 of a file that was encoded with FileMetadata::states_crc.
 struct CrcOfFile {
-  CrcText text;         // is to be written where the file has some number
+  CrcText text;         // to be written over the number in the file
   FileDigests without;  // of the file with the number 0
   FileDigests with;     // of the file with this one
 };
 
-// Reads the whole file at `path`; one that states its CRC before its contents twice. Whatever
-// number is in its place does not matter.
-// Errors, besides: kCorrupt for a file that has no place for a CRC.
+// Reads the whole file at `path`, twice if it states its CRC before its contents. The number in its
+// place does not matter. More errors: kCorrupt for a file that has no place for a CRC.
 Result<CrcOfFile> FindCrc(const std::string& path, const std::stop_token& stop);
 
 }  // namespace reshard

@@ -55,7 +55,7 @@ struct Cut {
   uint64_t offset = 0;
 };
 
-// Moves a cut inside a file to where a worker may begin: not within one that is encrypted.
+// Moves a cut inside a file to an offset where a worker may begin. An encrypted file is not cut.
 uint64_t RoundedOffset(uint64_t offset, const ManifestFile& file, uint64_t share) {
   const uint64_t size = file.size;
   const auto nearer = [offset](uint64_t low, uint64_t high) {
@@ -66,10 +66,10 @@ uint64_t RoundedOffset(uint64_t offset, const ManifestFile& file, uint64_t share
   return nearer(low, std::min(size, low + kDigestBlockBytes));
 }
 
-// Returns where each worker begins, and at last the end.
+// Returns the begin of each worker's share, and at last the end.
 std::vector<Cut> Cuts(const std::vector<ManifestFile>& files, const std::vector<size_t>& order,
                       uint64_t workers) {
-  uint64_t total = 0;  // where it is more than 64 bits count, only the balance suffers
+  uint64_t total = 0;  // if this overflows 64 bits, only the balance suffers
   for (const ManifestFile& file : files) {
     total = SaturatingAdd(total, file.size);
   }

@@ -1,6 +1,6 @@
-// What each of n workers writes: a share of about equally many bytes.
+// The share that each of n workers writes: about an equal number of bytes.
 //
-// Pure functions of the files' paths and sizes, so that workers need not speak with each other. Any
+// Pure functions of the files' paths and sizes, so that workers do not need to communicate. Any
 // thread.
 #ifndef RESHARD_SRC_JOB_FILE_SHARES_H_
 #define RESHARD_SRC_JOB_FILE_SHARES_H_
@@ -17,9 +17,9 @@
 namespace reshard {
 
 // Returns the share of `worker`. All shares together are `files`, without overlap. A file is split
-// only where it is larger than the n-th part of all bytes, and then at multiples of
-// kDigestBlockBytes. Files go to the workers in the order of the numbers in their paths, because
-// ranks that lie side by side mostly read the same sources.
+// only if it is larger than the n-th part of all bytes, and then at multiples of kDigestBlockBytes.
+// Files go to the workers in the order of the numbers in their paths, because neighbouring ranks
+// mostly read the same sources.
 std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const WorkerShare& worker);
 
 // Returns, for each of `files`, in how many parts the shares of `workers` workers have it, in file

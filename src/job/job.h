@@ -1,8 +1,8 @@
-// Job: what TargetJob and WorkerJob have in common, a process's right to a target folder.
+// Job: a process's right to a target folder, the common base of TargetJob and WorkerJob.
 //
-// Holds the target's lock until it dies. Move-only. What is about one file may be called by any
-// number of threads at a time, each with files, or parts of files, of its own; everything else by
-// one, while no other call is under way.
+// Holds the target's lock until it dies. Move-only. Any number of threads may call functions about
+// one file at a time, each with its own files or parts of files. One thread calls all other
+// functions, while no other call is under way.
 #ifndef RESHARD_SRC_JOB_JOB_H_
 #define RESHARD_SRC_JOB_JOB_H_
 
@@ -24,11 +24,11 @@ namespace reshard {
 class Job : public PartSink {
  public:
   const JobSpec& spec() const { return spec_; }
-  // What the target folder is stored on.
+  // The kind of storage below the target folder.
   StorageKind storage() const { return StorageOf(target_.fd()); }
 
-  // The set that was there, of a job that looks for it. If it is `found`, there is nothing to do,
-  // and nothing but spec() and this may be called.
+  // The set that an earlier run published, if the job looks for it. If it is `found`, the job has
+  // no work, and only spec() and this function may be called.
   const PublishedSet& earlier() const { return earlier_; }
 
  protected:
@@ -36,11 +36,10 @@ class Job : public PartSink {
       : spec_(std::move(spec)), target_(std::move(target)), lock_(std::move(lock)) {}
   Job(Job&&) = default;
 
-  // Looks for the set that the job would make; `earlier()` is what it has found. Errors: as
-  // TakePublished.
+  // Looks for the set that the job would make, for `earlier()`. Errors: as TakePublished.
   Status FindEarlier();
 
-  // Puts in place what the job folder holds, and prunes. Errors: kIo, kNotFound.
+  // Moves the contents of the job folder into place, and prunes. Errors: kIo, kNotFound.
   Status PutInPlace(PublishReport& report);
 
   JobSpec spec_;

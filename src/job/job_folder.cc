@@ -26,7 +26,7 @@ constexpr const char* kNewJob = "new_job";
 constexpr const char* kJournal = "journal";
 constexpr const char* kPruned = "pruned";
 constexpr uint64_t kMaxJobBytes = uint64_t{1} << 30;
-// Of part_records, whose folders hold records: what is deeper is not reshard's.
+// Of part_records, whose folders hold records. Deeper entries do not belong to reshard.
 constexpr int kFolderDepth = 1;
 
 std::string StagedPath(const std::string& path) { return fmt::format("{}/{}", kStaged, path); }
@@ -44,19 +44,19 @@ std::string FinishedName(const WorkerShare& worker) {
   return fmt::format("finished_{}_of_{}", worker.index, worker.count);
 }
 
-// What a line of the list of files to prune begins with. Without the device, which is another one
-// when the file system is mounted anew.
+// The beginning of a line in the list of files to prune. It leaves out the device, whose number may
+// change with a mount.
 std::string PrunedIdentity(const FileIdentity& identity) {
   return fmt::format("{} {} {} {} ", identity.inode(), identity.size(), identity.mtime_ns(),
                      identity.ctime_ns());
 }
 
-// The whole line; nothing before the path has a slash.
+// The whole line. The path is the first part with a slash.
 std::string PrunedLine(const PrunedFile& file) {
   return fmt::format("{}{}/{}\n", PrunedIdentity(file.identity), file.digest, file.path);
 }
 
-// Those that the files and their part records are staged in.
+// The staging folders of the files and their part records.
 std::set<std::string> StagedFolders(const std::vector<ManifestFile>& files) {
   std::set<std::string> folders;
   for (const ManifestFile& file : files) {
@@ -66,7 +66,7 @@ std::set<std::string> StagedFolders(const std::vector<ManifestFile>& files) {
   return folders;
 }
 
-// Whether `path` is one of `files`, sorted by path, or the path of a part record of one.
+// Whether `path` is a path of `files`, which are sorted by path, or the path of a part record.
 bool IsOneOf(const std::vector<ManifestFile>& files, std::string_view path) {
   const std::string_view wanted = RecordedPath(path).value_or(path);
   const auto found = std::lower_bound(
@@ -75,8 +75,8 @@ bool IsOneOf(const std::vector<ManifestFile>& files, std::string_view path) {
   return found != files.end() && found->path == wanted;
 }
 
-// Whether `folder`, staged for `path`, holds files of `files`, part records of them, folders of
-// such and nothing else.
+// Whether `folder`, staged for `path`, holds only files of `files`, their part records and folders
+// of such files.
 Result<bool> HoldsOnly(const std::vector<ManifestFile>& files, const OutputDirectory& folder,
                        const std::string& path, int depth) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder.Names());
@@ -102,7 +102,7 @@ bool IsBelowAny(const std::set<std::string>& folders, const std::string& path) {
   return false;
 }
 
-// Moves what is at `from` of one folder to `to` of the other; ok where there is nothing.
+// Moves `from` in one folder to `to` in the other; ok if `from` does not exist.
 Status Move(const OutputDirectory& folder, const std::string& from, const OutputDirectory& target,
             const std::string& to) {
   RESHARD_ASSIGN_OR_RETURN(const std::optional<TargetPlace> place, FindPlace(folder, from));
@@ -392,7 +392,8 @@ Status JobFolder::WritePruned(const std::vector<PrunedFile>& pruned) const {
 Status JobFolder::Commit(SetToCome set, const OutputDirectory& parent,
                          const OutputDirectory& target) {
   const std::string checksums_name = ChecksumsName(set.manifest_name);
-  // What an interrupted run has left here goes first. What is written is not held any longer.
+  // The leftovers of an interrupted run in this folder go first. Lists are freed once they are
+  // written.
   RESHARD_RETURN_IF_ERROR(WriteOrigin(set, target));
   RESHARD_RETURN_IF_ERROR(WritePruned(set.pruned));
   RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(checksums_name));
@@ -420,7 +421,7 @@ Result<bool> JobFolder::CanPublish(const std::vector<ManifestFile>& files,
   for (const ManifestFile& file : files) {
     const ManifestFile record = {RecordPath(file.path), file.record_size};
     for (const ManifestFile& either : {file, record}) {
-      // What is staged goes into the target, whatever lies there already.
+      // Staged files go into the target, in place of existing files.
       RESHARD_ASSIGN_OR_RETURN(const auto staged, LookAt(folder_, StagedPath(either.path)));
       RESHARD_ASSIGN_OR_RETURN(const bool whole,
                                staged ? IsStaged(either) : IsWhole(target, either));
@@ -432,7 +433,7 @@ Result<bool> JobFolder::CanPublish(const std::vector<ManifestFile>& files,
 
 Status JobFolder::RemoveDurably(const std::vector<std::string>& names,
                                 const OutputDirectory& target) const {
-  // Where none is there, an interrupted run may have removed it and not come to flush that.
+  // If there are no old manifests, an interrupted run may have removed them without a flush.
   bool durable = target_flushed_;
   for (const std::string& name : names) {
     RESHARD_ASSIGN_OR_RETURN(const auto entry, target.Look(name));
@@ -470,14 +471,15 @@ Status JobFolder::MoveFolders(const Manifest& manifest, const OutputDirectory& t
 Status JobFolder::MoveFiles(const Manifest& manifest, const OutputDirectory& target) const {
   std::set<std::string> moved;
   RESHARD_RETURN_IF_ERROR(MoveFolders(manifest, target, moved));
-  // Those that something was moved into, perhaps by a run that was interrupted here. What is in a
-  // folder that was moved whole was durable before.
+  // The folders into which files were moved, perhaps by a run that was interrupted here. The
+  // content of a folder that was moved whole is durable already.
   std::set<std::string> folders;
   for (const std::string& path : moved) AddFolders(path, folders);
   for (const ManifestFile& file : manifest.files) {
     for (const std::string& path : {file.path, RecordPath(file.path)}) {
       if (IsBelowAny(moved, path)) continue;
-      // What is not staged was moved before, or written by an earlier run that this one joins.
+      // Files that are not staged were moved before, or an earlier run that this one joins wrote
+      // them.
       RESHARD_RETURN_IF_ERROR(Move(folder_, StagedPath(path), target, path));
       AddFolders(path, folders);
     }
@@ -502,14 +504,15 @@ Status JobFolder::Publish(const OutputDirectory& target) const {
   old.push_back(name);
   const std::string checksums = ChecksumsName(name);
   RESHARD_ASSIGN_OR_RETURN(const auto staged_checksums, folder_.Look(checksums));
-  // Those in the target folder are old, unless an interrupted publication has moved its own there.
+  // Checksums in the target folder are old, unless an interrupted publication has moved the new
+  // ones.
   if (staged_checksums || EncodeChecksums(*manifest).empty()) old.push_back(checksums);
   RESHARD_RETURN_IF_ERROR(RemoveDurably(old, target));
   RESHARD_RETURN_IF_ERROR(MoveFiles(*manifest, target));
   const std::string origin(kOriginName);
   RESHARD_RETURN_IF_ERROR(Move(folder_, origin, target, origin));
   RESHARD_RETURN_IF_ERROR(target.Sync());
-  // These two last in their order, as changes of one folder do.
+  // These two come last and in this order, as changes in a single folder stay in order.
   RESHARD_RETURN_IF_ERROR(Move(folder_, checksums, target, checksums));
   RESHARD_RETURN_IF_ERROR(folder_.Rename(name, target, name));
   return target.Sync();
@@ -531,7 +534,7 @@ Result<uint64_t> JobFolder::Prune(const OutputDirectory& target) const {
     if (!entry.ok() || !*entry) continue;
     const std::string path_there = fmt::format("{}/{}", target.path(), file_path);
     const FileIdentity& identity = (*entry)->identity;
-    // Somebody else's by now, unless it is the file that was looked at, or a copy of it.
+    // Another file took its place by now, unless it is the compared file or a copy.
     if (!line.starts_with(PrunedIdentity(identity))) {
       const std::string_view before = line.substr(0, slash);
       const std::string digest(before.substr(before.rfind(' ') + 1));

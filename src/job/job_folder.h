@@ -1,25 +1,25 @@
-// JobFolder: the folder `.reshard/FINGERPRINT` in a target folder, where a run stages its files and
-// from where it publishes them.
+// JobFolder: the folder `.reshard/FINGERPRINT` in a target folder. A run stages its files there and
+// publishes them from there.
 //
-//     files/...        the staged files and part records, at the paths that they will have in the
-//                      target folder
-//     manifest.json    the manifest to come (or manifest_partS.json)
-//     checksums.xxh128 the list of checksums to come
-//     origin.jsonl     where the set came from, to come
-//     pruned           files that are to be removed afterwards
+//     files/...        the staged files and part records, at their paths in the target folder
+//     manifest.json    the new manifest (or manifest_partS.json)
+//     checksums.xxh128 the new list of checksums
+//     origin.jsonl     the new list of runs
+//     pruned           files to remove after publication
 //     block_records/...  records of the parts of files that several workers write
-//     shard_I_of_N, finished_I_of_N   a worker's lock; that it has finished its share
-//     job              what is being staged, from which sources; called `journal` from the moment
-//                      that it may be published
+//     shard_I_of_N     a worker's lock
+//     finished_I_of_N  the mark that a worker has finished its share
+//     job              the files being staged and their sources; renamed to `journal` as soon as
+//                      the files may be published
 //
-// Up to then, a staged file that has a part record is whole and durable, and a run of the same job
-// may keep it; everything may be thrown away. Once the journal is there, all files and the manifest
-// are whole and durable, and the renames can be completed at any time, by any process. The manifest
-// leaves last, so a journal without it means that only cleaning up is left.
+// Before the journal exists, a staged file with a part record is whole and durable, and a run of
+// the same job may keep it. All contents may be thrown away. Once the journal exists, all files and
+// the manifest are whole and durable, and any process can complete the renames at any time. The
+// manifest leaves last, so a journal without it means that only cleaning up is left.
 //
-// Only holders of the job lock use it; of several workers each has files and parts of its own, and
-// the one that may commit does the rest. Move-only; used by one thread at a time, but for Create,
-// WriteRecord, ReadRecord, Remove and WriteBlockRecord, each of files or parts of its own.
+// Only holders of the job lock use it. Each worker has its own files and parts; the worker that may
+// commit does the rest. Move-only. One thread at a time uses it, with exceptions: Create,
+// WriteRecord, ReadRecord, Remove and WriteBlockRecord, each for its own files or parts.
 #ifndef RESHARD_SRC_JOB_JOB_FOLDER_H_
 #define RESHARD_SRC_JOB_JOB_FOLDER_H_
 
@@ -50,8 +50,8 @@
 
 namespace reshard {
 
-// Returns the manifests of `target`, but for one called `except`, that list any of `files`: name
-// and content. What cannot be read as a manifest lists nothing.
+// Returns name and content of the manifests of `target` that list any of `files`, except the
+// manifest called `except`. A file that is not a readable manifest counts as empty.
 Result<std::vector<std::pair<std::string, Manifest>>> ManifestsThatList(
     const OutputDirectory& target, const std::vector<ManifestFile>& files,
     const std::string& except);
@@ -63,21 +63,21 @@ struct LockedTarget {
   JobLock lock;
 };
 
-// Makes the target folder at `path` where there is none, and locks it: together with other workers,
-// with that patience, or alone, where it is null. Errors: those of OutputDirectory::Create and of
-// JobLock; then the folders that were made are gone.
+// Makes the target folder at `path` if it does not exist, and locks it. With `as_worker`, shares
+// the lock with other workers and waits with that patience; if null, locks alone. After an error,
+// removes the folders that it made. Errors: as OutputDirectory::Create and JobLock.
 Result<LockedTarget> LockTarget(const std::string& path, const Patience* as_worker);
 
-// A file of a set before, and what it was when it was held against its manifest.
+// A file of an earlier set, with its identity when it was compared with its manifest.
 struct PrunedFile {
   std::string path;  // relative to the target folder
   FileIdentity identity;
   std::string digest;  // of its manifest; empty: none
 };
 
-// What is published with the staged files.
+// The data that is published with the staged files.
 struct SetToCome {
-  // Those of the files that no WriteFinished has made durable with their folders.
+  // The files that no WriteFinished has made durable with their folders.
   const std::vector<ManifestFile>& unflushed;
   Manifest manifest;
   std::string manifest_name;
@@ -91,23 +91,25 @@ class JobFolder {
   // Opens the folder of `fingerprint` in `parent` (.reshard). Errors: kNotFound, kAlreadyExists for
   // something else in its place, kIo.
   static Result<JobFolder> Open(const OutputDirectory& parent, const std::string& fingerprint);
-  // As Open, but makes it where there is none.
+  // As Open, but makes the folder if it does not exist.
   static Result<JobFolder> Make(const OutputDirectory& parent, const std::string& fingerprint);
   // `meter`, which has to live as long, or null, is looked at when much is held.
   void Watch(MemoryMeter* meter) { meter_ = meter; }
 
-  // Throws away whatever is there under this name: the journal first, so that no half of it can be
-  // taken for something that can be published.
+  // Throws away the folder of this name. The journal goes first, so that half a folder never looks
+  // publishable.
   static Status Discard(const OutputDirectory& parent, const std::string& fingerprint);
-  // Removes it after publication: the journal last, so that it tells until the end what was done.
+  // Removes the folder after publication. The journal goes last, so that it documents the job until
+  // the end.
   static Status CleanUp(const OutputDirectory& parent, const std::string& fingerprint);
 
-  // Writes what is going to be staged, at once or not at all. Before anything else is.
+  // Writes the job text, the list of the files to stage, whole or not at all. This is the first
+  // write.
   Status WriteJob(const JobText& job) const;
-  // Returns what was being staged, or nothing where the folder was not even begun, or staging is
-  // over. Errors: kCorrupt, kIo.
+  // Returns the job text; no value if the folder was not begun, or if staging is over. Errors:
+  // kCorrupt, kIo.
   Result<std::optional<JobText>> ReadJob() const;
-  // Returns the journal, or nothing while files are being staged. Errors: kCorrupt, kIo.
+  // Returns the journal; no value while files are being staged. Errors: kCorrupt, kIo.
   Result<std::optional<JobText>> ReadJournal() const;
 
   // Makes a file to be filled, and the folders on its way.
@@ -116,8 +118,8 @@ class JobFolder {
   // As Create, of a file that several workers write: opens it, to write `part`.
   Result<StagedFile> OpenPart(const std::string& path, uint64_t size, ByteRange part,
                               const WriteOptions& options) const;
-  // Stages the part record of the file at `path`, which is whole and durable, in place of one that
-  // is of no use, and makes it durable.
+  // Stages the part record of the file at `path`, and makes it durable. The file is whole and
+  // durable. Replaces an earlier record.
   Status WriteRecord(const std::string& path, const OutputDirectory::ByteSource& record) const;
   // The same of a file that one worker, or a run alone, has finished, with the CRC that it may
   // lack.
@@ -125,7 +127,7 @@ class JobFolder {
                      const std::stop_token& stop) const;
   // Writes a CRC into the staged file at `path`, and makes it durable.
   Status Overwrite(const std::string& path, const CrcText& text) const;
-  // Returns the head of the part record of the staged `file`, or nothing unless both are whole.
+  // Returns the head of the part record of the staged `file`, or no value unless both are whole.
   // Errors: kIo.
   Result<std::optional<PartRecordHead>> StagedHead(const ManifestFile& file) const;
   // Returns whether `file` is staged with its size. Errors: kIo.
@@ -141,8 +143,8 @@ class JobFolder {
   // Stages the record of a part of the file at `path`, which is durable, and makes it durable.
   Status WriteBlockRecord(const std::string& path, ByteRange part,
                           const OutputDirectory::ByteSource& record) const;
-  // Returns the record of a part of the staged `file`, or nothing unless both are as they should
-  // be. Errors: kIo.
+  // Returns the record of a part of the staged `file`, or no value unless both are valid. Errors:
+  // kIo.
   Result<std::optional<BlockRecord>> StagedBlockRecord(const ManifestFile& file, ByteRange part,
                                                        const std::string& plan) const;
   // The locks of a worker, and of the process that joins the parts of the file at `path`; not
@@ -154,56 +156,58 @@ class JobFolder {
   Result<bool> IsFinished(const WorkerShare& worker) const;
   // Returns which of so many workers have not finished. Errors: kIo.
   Result<std::vector<uint64_t>> Outstanding(uint64_t workers) const;
-  // Returns which of so many workers' locks are held, and by which process as far as that is known
-  // (FileLock::Holder). Only where none can begin meanwhile: it would find its lock held.
+  // Returns the workers' locks that are held, and their processes as far as known
+  // (FileLock::Holder). Call it only if no worker can begin meanwhile: that worker would find its
+  // lock held.
   // Errors: kIo.
   Result<std::map<uint64_t, std::string>> LiveWorkers(uint64_t workers) const;
   // Whether any worker's lock is held, of any number of workers. Errors: kIo.
   Result<bool> HasLiveWorker() const;
 
-  // Returns the manifest to come, or nothing where it has left (or there is no journal).
+  // Returns the new manifest; no value if it has left, or if there is no journal.
   Result<std::optional<Manifest>> ReadManifest(const JobText& journal) const;
 
   // Returns ok when all of `files` are staged with their sizes, and their part records.
   // Errors: kIo.
   Status CheckStaged(const std::vector<ManifestFile>& files) const;
 
-  // Proves that what is staged for `files` can be moved into `target` (target_place.h).
+  // Proves that the staged files and records of `files` can be moved into `target`
+  // (target_place.h).
   Status ProveMoves(const OutputDirectory& target, const std::vector<ManifestFile>& files) const;
 
-  // Makes the staged files, for which CheckStaged is ok, publishable: writes what is to come beside
-  // them, and turns the job into the journal, all durable in this order. `parent` and `target` are
-  // the folders above.
+  // Makes the staged files publishable; CheckStaged has to be ok for them. Writes the other new
+  // files beside them, and turns the job into the journal. All become durable in this order.
+  // `parent` and `target` are the folders above.
   Status Commit(SetToCome set, const OutputDirectory& parent, const OutputDirectory& target);
 
-  // Returns whether each of `files`, those of the manifest to come, and each part record is whole,
-  // here or in `target`.
+  // Returns whether each of `files` and each part record is whole, here or in `target`. `files` are
+  // those of the new manifest.
   Result<bool> CanPublish(const std::vector<ManifestFile>& files,
                           const OutputDirectory& target) const;
 
-  // Moves everything into place that is not there yet, once it is proved that this can be done: old
-  // manifests that list any of the files go first, with their checksums, the new one comes last.
-  // Each call goes on where the one before was interrupted.
+  // Moves everything into place that is not there yet, after a proof that this can be done. Old
+  // manifests that list any of the files go first, with their checksums; the new manifest comes
+  // last. Each call continues an interrupted one.
   Status Publish(const OutputDirectory& target) const;
 
-  // Once it is published: removes what is to be pruned, with the part records, where it still is as
-  // it was listed, and folders of it that are empty then. Returns how many files were removed. Each
-  // call goes on where the one before was interrupted. Errors: those of OutputDirectory.
+  // After publication: removes the files to prune, with their part records, if they are still as
+  // listed, and then their empty folders. Returns the number of removed files. Each call continues
+  // an interrupted one. Errors: as OutputDirectory.
   Result<uint64_t> Prune(const OutputDirectory& target) const;
 
  private:
   explicit JobFolder(OutputDirectory folder) : folder_(std::move(folder)) {}
 
   Result<std::optional<JobText>> ReadJobText(const char* name) const;
-  // These write what is to come beside the files, in place of what is there.
+  // These write the new lists beside the files, in place of existing ones.
   Status WriteOrigin(const SetToCome& set, const OutputDirectory& target) const;
   Status WritePruned(const std::vector<PrunedFile>& pruned) const;
   Status WriteManifest(Manifest manifest, const std::string& name) const;
-  // Removes those of `names`, manifests and their checksums, that are in `target`: durably, before
-  // anything that they list is replaced.
+  // Removes the files `names`, manifests and their checksums, from `target`. This is durable before
+  // any file that they list is replaced.
   Status RemoveDurably(const std::vector<std::string>& names, const OutputDirectory& target) const;
-  // Moves those staged folders of `manifest` that the target folder lacks, each with all that is in
-  // it, and adds them to `moved`: of them no entry needs to be flushed again.
+  // Moves staged folders of `manifest` that the target folder lacks, each with its content, and
+  // adds the content to `moved`. These entries need no second flush.
   Status MoveFolders(const Manifest& manifest, const OutputDirectory& target,
                      std::set<std::string>& moved) const;
   // Moves the staged files and part records of `manifest` into place, durably but for the entries
@@ -216,7 +220,7 @@ class JobFolder {
 
   OutputDirectory folder_;
   MemoryMeter* meter_ = nullptr;
-  bool target_flushed_ = false;  // by Commit, and since then this run has removed nothing there
+  bool target_flushed_ = false;  // by Commit; since then this run has not removed files there
 };
 
 }  // namespace reshard

@@ -81,7 +81,7 @@ bool TakeNumber(std::string_view& text, char end, uint64_t& number) {
   return true;
 }
 
-// Takes off the front of `text` what EncodeStamps has put there; returns false where it is damaged.
+// Takes the output of EncodeStamps off the front of `text`; returns false if it is damaged.
 bool TakeStamps(std::string_view& text, std::vector<SourceStamp>& stamps) {
   std::string count;
   if (!TakeLine(text, kStampsKey, count)) return true;
@@ -104,7 +104,7 @@ bool TakeStamps(std::string_view& text, std::vector<SourceStamp>& stamps) {
   return true;
 }
 
-// How workers, or the lack of them, are told.
+// The words for a number of workers, or for a run without workers.
 std::string Runs(uint64_t workers) {
   if (workers == 0) return "by one run alone";
   return fmt::format("as {} {}", workers, workers == 1 ? "shard" : "shards");
@@ -144,8 +144,8 @@ std::string DescribeSources(const JobText& left, const JobText& own) {
   return "one was written to, though its size and time are the same";
 }
 
-// What to do where workers were begun and something else is run: what they have finished is not to
-// be thrown away.
+// The advice when workers were begun and another kind of run follows. It must not discard the files
+// that the workers have finished.
 std::string HowToGoOn(uint64_t workers, const std::vector<uint64_t>& outstanding) {
   if (outstanding.empty()) return "all have finished: `CommitWorkers` publishes them";
   std::vector<std::string> names;

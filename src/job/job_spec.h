@@ -1,7 +1,7 @@
-// JobSpec: what a run is going to write, and under which name it is known.
+// JobSpec: the files that a run is going to write, and the name of that job.
 //
-// JobText: that, as it is kept in the job's folder: by it another run knows whether it may go on
-// with what the first one left.
+// JobText: the same, as it is kept in the job's folder. From it, a later run learns whether it may
+// continue with the staged files.
 //
 // Plain values; no file is touched.
 #ifndef RESHARD_SRC_JOB_JOB_SPEC_H_
@@ -38,7 +38,7 @@ struct JobSpec {
   TargetSpec target;
   CheckChoice checks;       // `checksum`, `refuse_overflow`
   OutputChoice output;      // of outputs and manifests that are there
-  std::string fingerprint;  // of the plan for all ranks, so that runs for some of them join
+  std::string fingerprint;  // of the plan for all ranks, so that runs for some ranks join
   std::string manifest_name = "manifest.json";  // "manifest_partS.json" for stage S alone
   std::string source_strategy;                  // their digests, for the manifest; empty: none
   std::string target_strategy;
@@ -61,7 +61,7 @@ struct JobSpec {
   std::string origin = {};    // of the run (EncodeOrigin), for origin.jsonl; empty: none is told
   uint64_t workers = 0;       // how many do it together; 0: one run alone
   std::stop_token stop = {};  // for reading target files of earlier runs
-  // Takes what the caller is to know before it is done; empty: nobody is told.
+  // Receives each note for the caller before the run acts on it; may be empty.
   std::function<void(const std::string& note)> note = {};
   MemoryMeter* meter = nullptr;  // looked at when much is held; has to live as long
 };
@@ -85,7 +85,7 @@ struct JobText {
   std::string target_strategy;
   std::string targets;  // paths and sizes, a line each
   std::string sources;  // the identities of the sources, a line each
-  // What a run does besides, which changes nothing in the files that it writes.
+  // Other tasks of a run, which do not change the files that it writes.
   bool prune = false;
   std::string origin = {};
   std::vector<SourceStamp> stamps = {};  // for the manifest
@@ -102,14 +102,14 @@ std::string EncodeJobText(const JobText& job);
 // Parses a whole file; `path` names it in messages. Errors: kCorrupt.
 Result<JobText> ParseJobText(std::string_view text, const std::string& path);
 
-// Returns what of a spec its job text tells, for the target folder `target_folder`: enough to
-// publish what was staged. `path` names the text in messages. Errors: kCorrupt.
+// Returns the part of a spec that its job text has, for the target folder `target_folder`. It is
+// enough to publish the staged files. `path` names the text in messages. Errors: kCorrupt.
 Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
                        const std::string& fingerprint, const std::string& path);
 
-// Returns ok when a run of `own` may go on with what a run of `left` has staged in `path`; of its
-// workers `outstanding` have not finished (looked at where their number is another one). Errors:
-// kChanged for other sources, kMismatch for anything else.
+// Returns ok if a run of `own` may continue with the files that a run of `left` has staged in
+// `path`. `outstanding` are the unfinished workers of `left`; they matter only if the numbers of
+// workers differ. Errors: kChanged for other sources, kMismatch for any other difference.
 Status CheckSameJob(const JobText& left, const JobText& own, const std::string& path,
                     const std::vector<uint64_t>& outstanding);
 

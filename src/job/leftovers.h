@@ -1,8 +1,8 @@
-// What earlier runs left in a target's `.reshard`, what is to become of it, and how it is made
-// ready for a run.
+// The files that earlier runs left in a target's `.reshard`: decides what happens to them, and
+// prepares the folder for a run.
 //
-// No state. All but Recover reads only and may be called by any thread; Recover by one that holds
-// the target's lock exclusively.
+// No state. Any thread may call the functions, which only read, except Recover. Recover needs a
+// thread that holds the target's lock exclusively.
 #ifndef RESHARD_SRC_JOB_LEFTOVERS_H_
 #define RESHARD_SRC_JOB_LEFTOVERS_H_
 
@@ -32,13 +32,15 @@ struct Leftover {
   Fate fate = Fate::kDiscard;
   bool published = false;           // all but clearing up was done
   bool same_files = false;          // it was to write, or had written, the same files
-  std::vector<ManifestFile> files;  // of its manifest, where it was or is being published
+  std::vector<ManifestFile> files;  // of its manifest, if it was or is being published
 };
 
-// Judges the folders in `parent`, the `.reshard` of `target`, for a run of `spec`. Entries
-// whose names are not job fingerprints are ignored. Errors: kAlreadyExists for an interrupted
-// publication of another plan, without force; kChanged, kMismatch for staged files that the spec is
-// to resume with and cannot; kCorrupt, kIo.
+// Judges the folders in `parent`, the `.reshard` of `target`, for a run of `spec`. Ignores entries
+// whose names are not job fingerprints.
+// Errors:
+//   kAlreadyExists: an interrupted publication of another plan, without force
+//   kChanged, kMismatch: the spec resumes staged files that do not fit it
+//   kCorrupt, kIo
 Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,
                                              const OutputDirectory& parent, const JobSpec& spec);
 
@@ -52,21 +54,21 @@ Status NoteDiscarded(const OutputDirectory& parent, const std::vector<Leftover>&
 Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDirectory& target,
                                                                 const JobSpec& spec);
 
-// Ok when there are manifests in `target`, and all files that they list, with their sizes.
-// Errors: kNotFound; those of ParseManifest; kIo.
+// Ok if there are manifests in `target`, and all files that they list, with their sizes. Errors:
+// kNotFound; those of ParseManifest; kIo.
 Status CheckPublished(const OutputDirectory& target);
 
 struct Recovered {
   std::optional<JobFolder> folder;       // of this very job, to be gone on with
   bool already_staged = false;           // only its publication is left to do, or to clear up after
-  std::vector<ManifestFile> publishing;  // the files of that publication
+  std::vector<ManifestFile> publishing;  // the files of the interrupted publication
   bool same_files = false;               // an earlier run was to write the same files
   std::vector<ManifestFile> abandoned;   // files of publications that are dropped by force
   std::vector<std::string> abandoned_jobs;  // their fingerprints; they go when this run publishes
 };
 
-// Clears, completes or takes up what earlier runs left in `parent`, the `.reshard` of `target`.
-// Errors: those of JudgeLeftovers and of JobFolder.
+// Clears, completes or takes up the folders that earlier runs left in `parent`, the `.reshard` of
+// `target`. Errors: as JudgeLeftovers and JobFolder.
 Result<Recovered> Recover(const OutputDirectory& target, const OutputDirectory& parent,
                           const JobSpec& spec);
 

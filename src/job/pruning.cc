@@ -33,7 +33,7 @@ Result<std::vector<ManifestFile>> Candidates(const JobSpec& spec, const TargetFi
   return gone;
 }
 
-// Returns the file, which `identity` is of, or nothing where it is not what was listed.
+// Returns the file, whose identity is `identity`, or no value if it differs from the manifest.
 std::optional<PrunedFile> Compare(const ManifestFile& file, const FileIdentity& identity,
                                   const JobSpec& spec, const OutputDirectory& target,
                                   PruneCheck check, const Pruning& known) {

@@ -1,4 +1,4 @@
-// What a run removes of the sets before (`prune`), once its own is published.
+// The files of earlier sets that a run removes (`prune`) once its own set is published.
 //
 // Reads only. No state; any thread.
 #ifndef RESHARD_SRC_JOB_PRUNING_H_
@@ -16,7 +16,7 @@
 
 namespace reshard {
 
-// How files are held against what manifests say of them.
+// How files are compared with their manifests.
 enum class PruneCheck {
   kSizes,    // before there is anything to remove
   kDigests,  // a file is read, unless it has no digest
@@ -24,11 +24,11 @@ enum class PruneCheck {
 
 struct Pruning {
   std::vector<PrunedFile> files;  // sorted by path
-  std::vector<std::string> kept;  // that are not what was listed any more
+  std::vector<std::string> kept;  // files that no longer are as listed
 };
 
-// Returns the files of manifests that go which neither the new one nor one that stays lists; none
-// unless the spec prunes. Files that `known` has, unchanged, are not read again. Errors: kIo.
+// Returns the files of replaced manifests that are in no other manifest, new or kept. Returns none
+// unless the spec prunes. Does not read unchanged files of `known` again. Errors: kIo.
 Result<Pruning> FindPruned(const JobSpec& spec, const TargetFindings& findings,
                            const OutputDirectory& target, PruneCheck check,
                            const Pruning& known = {});

@@ -1,7 +1,7 @@
-// Publication: a staged set put in the place of what was there before, with the manifest that its
-// part records add up to.
+// Publication: puts a staged set in the place of an earlier one, with a manifest made from its part
+// records.
 //
-// No state but a ManifestBuilder's; one thread, which holds the right to publish.
+// No state except in ManifestBuilder. One thread, which holds the right to publish.
 #ifndef RESHARD_SRC_JOB_PUBLICATION_H_
 #define RESHARD_SRC_JOB_PUBLICATION_H_
 
@@ -26,13 +26,15 @@ namespace reshard {
 
 class ManifestBuilder {
  public:
-  // `empty` has neither files nor sources.
+  // `empty` has no files and no sources.
   explicit ManifestBuilder(Manifest empty) : manifest_(std::move(empty)) {}
 
-  // Adds `file` with what its part record says; beside path and size only the record's digest
-  // counts, where it is known. Files come sorted by path.
-  // Errors: kCorrupt for a record that is none; kMismatch for another one than expected, or for one
-  // that disagrees with those before on a source. Then the file is not added.
+  // Adds `file` with the facts of its part record. Of `file` itself, only path, size and the
+  // record's digest, if known, count. Files come sorted by path. After an error the file is not
+  // added.
+  // Errors:
+  //   kCorrupt: an invalid record
+  //   kMismatch: another record than expected, or one that contradicts earlier ones about a source
   Status Add(const ManifestFile& file, std::string_view record);
 
   // Of the files added: how many finite values casts made infinite or NaN, by parameter.
@@ -56,23 +58,23 @@ struct PublishReport {
   uint64_t values_zeroed = 0;  // others than zero that casts made zero, likewise
 };
 
-// What to say of files of earlier sets, by name, that are in no manifest of `folder` any more.
+// The warning about files of earlier sets, by name, that no manifest of `folder` lists any more.
 Warning FilesLeft(const std::string& folder, const std::vector<std::string>& names);
 
 // Adds to `report` what casts lost in the files of a set, `lost` by parameter, with warnings.
-// Errors: kMismatch, if the spec refuses that.
-Status ReportLost(const JobSpec& spec, const std::map<std::string, LostValues>& lost,
+// Errors: kMismatch, if `checks` refuse that.
+Status ReportLost(const CheckChoice& checks, const std::map<std::string, LostValues>& lost,
                   PublishReport& report);
 
-// What the new set replaces.
+// The files and manifests that the new set replaces.
 struct Superseded {
   TargetFindings findings;
   Pruning pruning;                          // as far as it is known
   std::vector<std::string> abandoned_jobs;  // their fingerprints
 };
 
-// Returns what the spec's set replaces in `target`, where it may (CheckTarget, CheckReaders).
-// `abandoned`: more files of sets before.
+// Returns the files that the spec's set replaces in `target`, after CheckTarget and CheckReaders
+// allow it. `abandoned` are more files of earlier sets.
 Result<Superseded> CheckSuperseded(const JobSpec& spec, const OutputDirectory& target, bool replace,
                                    PruneCheck check, std::vector<ManifestFile> abandoned = {});
 
@@ -83,10 +85,10 @@ Status MakePublishable(const JobSpec& spec, const Superseded& superseded,
                        const OutputDirectory& parent, const OutputDirectory& target,
                        PublishReport& report);
 
-// Removes what is to be pruned. What fails now is no failure of the run, but a warning.
+// Removes the files to prune. A failure is a warning, because the run itself has succeeded.
 void PruneAfter(const JobFolder& folder, const OutputDirectory& target, PublishReport& report);
 
-// Clears up after a publication. What fails now is no failure of the run, but a warning.
+// Clears up after a publication. A failure is a warning, because the run itself has succeeded.
 void ClearAfter(const JobSpec& spec, const JobLock& lock, const OutputDirectory& target,
                 PublishReport& report);
 

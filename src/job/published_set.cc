@@ -23,7 +23,8 @@
 namespace reshard {
 namespace {
 
-// How the listed file is not what `own` is to be; empty if it is. Null for one that is not listed.
+// The difference between the listed file and `own`; empty if there is none. `listed` is null if the
+// file is not listed.
 std::string DifferenceOf(const ManifestFile* listed, const ManifestFile& own, bool checksum) {
   if (listed == nullptr) return fmt::format("it does not list {}", Escape(own.path));
   if (listed->size != own.size) {
@@ -45,7 +46,7 @@ const ManifestFile* FindListed(const Manifest& manifest, const std::string& path
   return found ? &*listed : nullptr;
 }
 
-// How the sources of the spec are not those of the set; empty if they are.
+// The difference between the sources of the spec and those of the set; empty if there is none.
 std::string DifferenceOfSources(const Manifest& manifest, const JobSpec& spec) {
   if (manifest.stamps.empty()) return "its manifest, of an earlier version, has no source stamps";
   return DescribeChanges(manifest.stamps, spec.stamps);
@@ -63,7 +64,7 @@ std::string DifferenceOfTaken(const std::vector<ManifestSource>& taken, const Jo
   return "";
 }
 
-// Whether a file, which is whole, is still what was published.
+// Whether a whole file is unchanged since its publication.
 Result<bool> IsUnchanged(const OutputDirectory& target, const ManifestFile& file,
                          const JobSpec& spec) {
   RESHARD_ASSIGN_OR_RETURN(const auto written, LookAt(target, file.path));
@@ -77,8 +78,8 @@ Result<bool> IsUnchanged(const OutputDirectory& target, const ManifestFile& file
                       spec.target.encryption_key, spec.stop);
 }
 
-// Adds what the part record of a listed file says. Returns false if the file or its record is not
-// there as it was published.
+// Adds the facts of the part record of a listed file. Returns false if the file or its record is
+// missing or changed.
 Result<bool> AddRecord(const OutputDirectory& target, const ManifestFile& file,
                        ManifestBuilder& builder) {
   const auto whole = IsWhole(target, file);

@@ -1,7 +1,7 @@
-// PublishedSet: what a target folder has already of a run: all that it would write, whole and
-// unchanged, from the same sources.
+// PublishedSet: looks in a target folder for the complete result of a run: all its files, whole,
+// unchanged and made from the same sources.
 //
-// No state. Any thread, but for TakePublished: one that holds the target's lock alone.
+// No state. Any thread; TakePublished needs the thread that holds the target's lock alone.
 #ifndef RESHARD_SRC_JOB_PUBLISHED_SET_H_
 #define RESHARD_SRC_JOB_PUBLISHED_SET_H_
 
@@ -25,16 +25,18 @@ struct PublishedSet {
   std::vector<std::string> left = {};           // files of earlier sets that are still there
 };
 
-// Looks for the set of the spec. These have to be the same: the plan, the version, the key, the
-// stamp of every source, and the size of every target file. A target file
-// counts as unchanged if it is not younger than its part record, which is written behind it and
-// moved behind it. Where it is younger, as in a copy or a restored backup, and with
-// Resume::kVerify, it is read and compared with its digest. Errors: those of
+// Looks for the set of the spec. These have to be equal: the plan, the version, the key, the stamp
+// of every source, and the size of every target file.
+//
+// A target file counts as unchanged if it is not younger than its part record. The record is
+// written and moved after the file. A younger file, as in a copy or a restored backup, is read and
+// compared with its digest. With Resume::kVerify every file is read. Errors: those of
 // JobSpec::check_readers; kIo, kCancelled.
 Result<PublishedSet> FindPublished(const OutputDirectory& target, const JobSpec& spec);
 
-// As FindPublished. If the set is there, clears up what its publication left in `.reshard`, and
-// what was staged to write it once more. If that publication did not end, there is none yet.
+// As FindPublished. If the set is there, clears up the leftovers of its publication in `.reshard`,
+// and files that were staged to write it again. If its publication did not end, there is no set
+// yet.
 Result<PublishedSet> TakePublished(const OutputDirectory& target, const JobLock& lock,
                                    const JobSpec& spec);
 

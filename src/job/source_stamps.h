@@ -1,4 +1,4 @@
-// How the source files of a run are not those of an earlier one, in words.
+// Differences between the source files of a run and those of an earlier run, in words.
 //
 // Pure functions; any thread.
 #ifndef RESHARD_SRC_JOB_SOURCE_STAMPS_H_
@@ -11,8 +11,8 @@
 
 namespace reshard {
 
-// Returns what is another one of the files that a run reads `now`, such as "source a.ckpt was
-// modified"; empty if `then` has the same stamps of all of them.
+// Returns the difference of the files that a run reads `now`, such as "source a.ckpt was modified".
+// Empty if `then` has the same stamps for all these files.
 std::string DescribeChanges(const std::vector<SourceStamp>& then,
                             const std::vector<SourceStamp>& now);
 

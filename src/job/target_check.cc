@@ -38,7 +38,7 @@ Status CheckNoMount(const OutputDirectory& target, const OutputDirectory& folder
                   Escape(folder.path())));
 }
 
-// Adds what is in the place of `path`: a file to `existing`, anything else to the blocked names.
+// Adds the entry at `path`: a file to `existing`, any other entry to the blocked names.
 Status CheckPlace(const OutputDirectory& target, const std::string& path,
                   std::vector<std::string>& existing, Names& names) {
   const auto place = FindPlace(target, path);
@@ -109,7 +109,7 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
   return {};
 }
 
-// Takes over what a manifest lists that cannot stay as it is.
+// Takes over the files of a manifest that cannot stay as it is.
 Status Abandon(const std::string& path, const Manifest& manifest, bool replace,
                TargetFindings& findings) {
   if (!replace) {
@@ -122,7 +122,7 @@ Status Abandon(const std::string& path, const Manifest& manifest, bool replace,
   return {};
 }
 
-// Runs that join read one checkpoint: where they read the same file, it has one size and content.
+// Runs that join read one checkpoint. A file that several of them read has one size and content.
 Status CheckSameSources(const std::string& path, const Manifest& manifest, const JobSpec& spec) {
   std::map<std::string_view, uint64_t> sizes;
   for (const ManifestSource& source : manifest.sources) sizes.emplace(source.path, source.size);

@@ -1,4 +1,4 @@
-// What lies in a target folder before anything is written to it, and whether a run may go on.
+// Checks a target folder before the first write: its existing files, and whether a run may go on.
 //
 // Reads only. No state; any thread.
 #ifndef RESHARD_SRC_JOB_TARGET_CHECK_H_
@@ -19,7 +19,7 @@ namespace reshard {
 struct TargetFindings {
   // Of a manifest of the same plan, which the run's own files join.
   std::vector<ManifestFile> joined;
-  // What that manifest says of its sources.
+  // The sources of that manifest.
   std::vector<ManifestSource> joined_sources = {};
   std::vector<SourceStamp> joined_stamps = {};
   // Files of manifests that go when the run publishes, and of sets before, as origin.jsonl tells.
@@ -27,16 +27,18 @@ struct TargetFindings {
   bool has_manifest = false;  // one that the run replaces
 };
 
-// Checks, for each file of `spec`, that nothing but a file of before is in its place and that the
-// folder on its way can be written to; that checksums are a manifest's; and that no manifest of
-// another set would be broken. `replace`: outputs and manifests of before may be replaced.
-// Errors: kAlreadyExists, listing what is in the way; kMismatch for a manifest of the plan that was
-// made from other sources; kIo.
+// Checks each file of `spec`: an earlier file may be in its place, but no other entry, and its
+// folder has to be writable. Checks that checksums belong to a manifest, and that no manifest of
+// another set would break. With `replace`, earlier outputs and manifests may be replaced.
+// Errors:
+//   kAlreadyExists: lists the entries in the way
+//   kMismatch: a manifest of the same plan was made from other sources
+//   kIo
 Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec& spec,
                                    bool replace);
 
-// Returns how many bytes are free in `folder`, or nothing where the file system does not say.
-// Errors: kIo, when they are fewer than `needed`, too.
+// Returns the free bytes in `folder`; no value if the file system does not say. Errors: kIo, also
+// if fewer than `needed` bytes are free.
 Result<std::optional<uint64_t>> CheckSpace(const OutputDirectory& folder, uint64_t needed);
 
 }  // namespace reshard

@@ -166,7 +166,7 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
 
 TargetJob::~TargetJob() {
   if (published_ || target_.fd() < 0) return;  // or moved from
-  // Nobody is left to tell of a failure; the next run deals with what stays behind.
+  // A destructor has no caller to report a failure to. The next run deals with the leftovers.
   static_cast<void>(CatchOutOfMemory([this] { return Leave(); }));
 }
 
@@ -174,7 +174,7 @@ Status TargetJob::Leave() const {
   const OutputDirectory& parent = lock_.folder();
   if (folder_) {
     RESHARD_ASSIGN_OR_RETURN(const auto journal, folder_->ReadJournal());
-    if (journal) return {};  // what it stands for can be completed
+    if (journal) return {};  // its publication can be completed
     RESHARD_ASSIGN_OR_RETURN(const FinishedFiles finished, KeepFinished());
     if (!finished.empty()) return {};
     RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, spec_.fingerprint));

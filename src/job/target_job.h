@@ -1,10 +1,10 @@
 // TargetJob: one run's right to a target folder, from the first check to the published set.
 //
-// Files are staged under `.reshard` in the target folder and published together: until Publish the
-// names in the target folder stay as they are; a manifest, put in place last, says that the set is
-// whole. A run that ended before publishing, however it ended, leaves nothing but `.reshard`: the
-// files that were finished, which a run that resumes keeps and any other one clears. One killed
-// while publishing is completed by the next run of the same plan (job_folder.h).
+// Files are staged under `.reshard` in the target folder and published together. Until Publish the
+// names in the target folder do not change. The manifest, moved into place last, states that the
+// set is whole. A run that ends before it publishes leaves only `.reshard` with its finished files.
+// A run that resumes keeps these; any other run clears them. If a run is killed while publishing,
+// the next run of the same plan completes the publication (job_folder.h).
 //
 // Threads: as Job.
 #ifndef RESHARD_SRC_JOB_TARGET_JOB_H_
@@ -31,41 +31,44 @@ using FinishedFiles = std::map<std::string, PartRecordHead>;
 
 class TargetJob final : public Job {
  public:
-  // Makes the target folder and locks it, deals with what earlier runs left, and checks that the
-  // run can succeed (CheckTarget, CheckSpace).
+  // Makes the target folder and locks it, deals with the leftovers of earlier runs, and checks that
+  // the run can succeed (CheckTarget, CheckSpace).
   //
-  // A publication of the same plan that was interrupted is completed: by Publish when it was that
-  // of the same files from the same sources, else here and now; when it was that of the same files
-  // from sources that are not the same any more, its files may be replaced without `force`.
+  // An interrupted publication of the same plan is completed. If it has the same files and sources,
+  // Publish does so; otherwise Begin does so at once. If the files are the same but the sources
+  // have changed, its files may be replaced without `force`.
   //
-  // Errors: kInvalidArgument; kAlreadyExists for outputs that are there, a lock that is held, or an
-  // interrupted publication of another plan; kIo; kCorrupt for a journal that is none.
+  // Errors:
+  //   kInvalidArgument, kIo
+  //   kAlreadyExists: existing outputs, a held lock, or an interrupted publication of another plan
+  //   kCorrupt: an invalid journal
   static Result<TargetJob> Begin(JobSpec spec);
 
-  // Checks what Begin would, but makes, moves and removes nothing. Returns the free bytes where the
-  // target folder is or would be, or nothing where the file system does not say. Errors: as Begin.
+  // Makes all checks of Begin, without making, moving or removing a file. Returns the free bytes
+  // where the target folder is or would be; no value if the file system does not say. Errors: as
+  // Begin.
   static Result<std::optional<uint64_t>> Check(JobSpec spec);
 
   TargetJob(TargetJob&&) = default;
   TargetJob& operator=(TargetJob&&) = delete;
-  // Unless it was published, removes what is staged but not finished; after a failure while
-  // publishing, nothing.
+  // Unless the set was published, removes staged files that are not finished. After a failed
+  // publication it removes no files.
   ~TargetJob() override;
 
-  // Whether nothing is left to write, but only to publish.
+  // Whether all files are written, so that only publication is left.
   bool already_staged() const { return already_staged_; }
 
-  // Returns the part record's head of a file that an interrupted run has finished, when this run
-  // resumes it, or nothing.
+  // Returns the head of the part record of a file that an interrupted run has finished, if this run
+  // resumes it; otherwise null.
   const PartRecordHead* Finished(const std::string& path) const;
-  // Reads a file that was Finished, or one of an interrupted publication wherever it is now, and
-  // compares it with the digest that was recorded. Errors: those of SourceFiles; kCancelled.
+  // Reads a file that was Finished, or a file of an interrupted publication at its present place,
+  // and compares it with the recorded digest. Errors: those of SourceFiles; kCancelled.
   Result<bool> IsAsRecorded(const std::string& path, const std::stop_token& stop) const;
   // Returns how many of the spec's files are finished, here or by that run.
   size_t CountFinished() const;
 
-  // Parts are whole files, by their numbers in the spec. Keeps what was Finished, where the run
-  // resumes it; to verify it, what IsAsRecorded.
+  // Parts are whole files, by their numbers in the spec. Keeps files that are Finished, if the run
+  // resumes them. If the run verifies them, keeps only those that are IsAsRecorded.
   Result<bool> IsKept(const FilePart& part, const std::stop_token& stop) const override;
   // One that was finished is given up.
   Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const override;
@@ -80,9 +83,9 @@ class TargetJob final : public Job {
  private:
   TargetJob(JobSpec spec, std::vector<std::string> made, OutputDirectory target, JobLock lock);
 
-  // Removes what is not finished, and all of it where nothing is.
+  // Removes unfinished files, and the whole folder if no file is finished.
   Status Leave() const;
-  // Returns the spec's files that are finished; removes those that are not.
+  // Returns the finished files of the spec; removes the unfinished ones.
   Result<FinishedFiles> KeepFinished() const;
 
   std::vector<std::string> made_;  // folders made for the target folder

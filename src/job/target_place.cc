@@ -17,8 +17,8 @@ namespace {
 
 constexpr const char* kProbe = ".reshard_probe";
 
-// The folders of `files` and of their part records, those above them included: each path ends with
-// a slash, but for the target folder's, which is empty and comes first.
+// The folders of `files` and of their part records, and all folders above. Each path ends with a
+// slash, except for the target folder's path, which is empty and comes first.
 std::set<std::string> FoldersOf(const std::vector<ManifestFile>& files) {
   std::set<std::string> folders = {""};
   for (const ManifestFile& file : files) {
@@ -87,7 +87,7 @@ Result<std::string> ReadFileAt(const OutputDirectory& root, const std::string& p
 Status ProveMoves(const OutputDirectory& staging, const OutputDirectory& target,
                   const std::vector<ManifestFile>& files) {
   RESHARD_RETURN_IF_ERROR(staging.MakeFile(kProbe));
-  std::optional<OutputDirectory> last;  // where the probe is; nothing: in `staging`
+  std::optional<OutputDirectory> last;  // the place of the probe; no value: in `staging`
   for (const std::string& path : FoldersOf(files)) {
     RESHARD_ASSIGN_OR_RETURN(std::optional<TargetPlace> place, FindPlace(target, path + kProbe));
     if (!place) continue;

@@ -1,8 +1,8 @@
-// The files of a target folder: found by their paths without following symbolic links, and the
-// proof that staged files can be moved there, before anything there is given up.
+// The files of a target folder. Finds them by path without following symbolic links. Proves that
+// staged files can be moved there, before existing files are given up.
 //
-// No state. Any thread, but for the proof: one thread, which holds the right to the target, and not
-// while another one publishes.
+// No state. Any thread, except for the proof: it needs the thread that holds the right to the
+// target, while no other thread publishes.
 #ifndef RESHARD_SRC_JOB_TARGET_PLACE_H_
 #define RESHARD_SRC_JOB_TARGET_PLACE_H_
 
@@ -27,26 +27,27 @@ bool ShareAny(const std::vector<ManifestFile>& a, const std::vector<ManifestFile
 // Adds all folders on the way to `path`.
 void AddFolders(std::string_view path, std::set<std::string>& folders);
 
-// Makes the entries of those of `folders`, below `root`, that exist durable. Errors: as FindPlace.
+// Makes the entries of the existing `folders`, below `root`, durable. Errors: as FindPlace.
 Status SyncFolders(const OutputDirectory& root, const std::set<std::string>& folders);
 
 // The most bytes of a part record that is read back whole.
 inline constexpr uint64_t kMaxRecordBytes = uint64_t{2} << 30;
 
-// Returns the content of the regular file at `path`. Errors: kNotFound, and those of
+// Returns the content of the regular file at `path`. Errors: kNotFound, and as
 // OutputDirectory::ReadFile.
 Result<std::string> ReadFileAt(const OutputDirectory& root, const std::string& path,
                                uint64_t max_bytes);
 
-// Moves an empty file from `staging` into `target`, from there into the next folder that `files`
-// or their part records go to, and so on, and removes it. Folders that are not there yet will be
-// made in `target`. A process that is killed meanwhile leaves the file in one of them; the next
-// call for the same files clears it, too. Errors: kIo, naming the folder.
+// Moves an empty file from `staging` into `target`, then through each folder of `files` and their
+// part records, and removes it. Missing folders are skipped, as they will be made in `target`. If
+// the process is killed meanwhile, the file stays in a folder; the next call for the same files
+// removes it. Errors: kIo, naming the folder.
 Status ProveMoves(const OutputDirectory& staging, const OutputDirectory& target,
                   const std::vector<ManifestFile>& files);
 
-// Removes what a killed ProveMoves may have left in `target`, its folders and those of the part
-// records. Errors: kIo.
+// Removes the file of a killed ProveMoves from `target`, its folders and the folders of part
+// records.
+// Errors: kIo.
 Status RemoveProbes(const OutputDirectory& target);
 
 }  // namespace reshard

@@ -26,7 +26,7 @@ Status CheckWorker(const WorkerShare& worker) {
                   worker.index, worker.count, kMaxWorkers));
 }
 
-// What workers are doing, or were about to publish, in `folder`; nothing for other runs' jobs.
+// The job or the journal of workers in `folder`; no value for a job of another kind of run.
 Result<std::optional<JobText>> ReadEither(const JobFolder& folder) {
   RESHARD_ASSIGN_OR_RETURN(std::optional<JobText> text, folder.ReadJob());
   if (!text) {
@@ -54,7 +54,7 @@ Result<WorkerJob> WorkerJob::Begin(JobSpec unchecked, const WorkerShare& worker,
   WorkerJob job(std::move(spec), worker, std::move(target.folder), std::move(target.lock));
   Status started = job.Start();
   if (!started.ok()) {
-    // Nobody is left to tell of a failure to clear up; the next run deals with what stays.
+    // A failure to clear up cannot be reported any more. The next run deals with the leftovers.
     if (job.lock_.alone() && !job.folder_) {
       static_cast<void>(job.lock_.RemoveFolder(job.target_));
       OutputDirectory::RemoveMade(target.made);
@@ -146,7 +146,7 @@ Status WorkerJob::LookAtShare() {
     (finished ? finished_ : unfinished_).push_back(part);
   }
   if (unfinished_.empty()) return {};
-  // Files leave the job folder while they are published; then nothing is left to write.
+  // Files leave the job folder while they are published; then all files are written.
   RESHARD_ASSIGN_OR_RETURN(const auto journal, folder_->ReadJournal());
   if (journal) finished_.insert(finished_.end(), unfinished_.begin(), unfinished_.end());
   if (journal) unfinished_.clear();
@@ -208,7 +208,7 @@ Result<bool> WorkerJob::IsKept(const FilePart& /*part*/, const std::stop_token& 
 Result<StagedFile> WorkerJob::Create(const FilePart& part, const WriteOptions& options) const {
   const ManifestFile& file = spec_.files[part.file];
   if (!IsWhole(part)) return folder_->OpenPart(file.path, file.size, part.range, options);
-  RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));  // what this worker left before
+  RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));  // the earlier leftovers of this worker
   return folder_->Create(file.path, file.stored_size(), options);
 }
 
@@ -272,7 +272,7 @@ Status WorkerJob::JoinFile(size_t number, bool wait, const Patience& patience) c
   }
   RESHARD_ASSIGN_OR_RETURN(const std::string record,
                            JoinBlockRecords(records, read, crc ? &crc->with : nullptr, path));
-  // A process that ends behind this has written what the next one will write.
+  // If a process ends after this line, the next one writes the same bytes.
   if (crc) RESHARD_RETURN_IF_ERROR(folder_->Overwrite(file.path, crc->text));
   return folder_->WriteRecord(
       file.path, [&record](const OutputDirectory::ByteSink& sink) { return sink(record); });
@@ -358,7 +358,7 @@ Result<PublishReport> WorkerJob::Commit(const Patience& patience) {
         MakePublishable(spec_, superseded, joined, *folder_, lock_.folder(), target_, report));
   }
   RESHARD_RETURN_IF_ERROR(PutInPlace(report));
-  // A worker that begins now finds what is published, not half of what is cleared away.
+  // A worker that begins now finds the published set, not a half-cleared job.
   const Status alone = lock_.Dismiss(patience);
   if (alone.ok()) {
     ClearAfter(spec_, lock_, target_, report);

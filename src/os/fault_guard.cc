@@ -8,8 +8,8 @@
 namespace reshard {
 namespace {
 
-// Read by the handler, also on threads that never guarded anything: initial-exec storage is there
-// from a thread's start, whereas the default in a shared library may allocate at the first touch.
+// The handler reads it, also on threads that never guarded a range. Initial-exec storage exists
+// from a thread's start. The default in a shared library may allocate at the first touch.
 [[gnu::tls_model("initial-exec")]] constinit thread_local FaultFrame* innermost = nullptr;
 
 // The action for SIGBUS that was there before ours. Written before ours is installed.
@@ -26,7 +26,7 @@ void SetDefaultAction() {
   sigaction(SIGBUS, &action, nullptr);
 }
 
-// Does what the kernel would have done with `former` still installed.
+// Does what the kernel would have done if `former` were still installed.
 void CallFormer(int signal, siginfo_t* info, void* context) {
   const bool has_info = (former.sa_flags & SA_SIGINFO) != 0;
   if (!has_info && (former.sa_handler == SIG_DFL || former.sa_handler == SIG_IGN)) {

@@ -1,9 +1,8 @@
-// Reading mapped files whose pages may be gone.
+// Reads mapped files whose pages may be gone.
 //
-// Touching a page of a map fails with SIGBUS when the file has shrunk or its disk does not deliver.
-// Guarded() turns that into a value. The handler is installed at the first use and stays; faults
-// outside guarded ranges go to the handler that was there before. Any thread, any number at a time;
-// guards may nest.
+// Touching a page of a map fails with SIGBUS if the file has shrunk or its disk fails. Guarded()
+// turns that into a value. The handler is installed at the first use and stays. Faults outside
+// guarded ranges go to the earlier handler. Any thread, any number at a time; guards may nest.
 #ifndef RESHARD_SRC_OS_FAULT_GUARD_H_
 #define RESHARD_SRC_OS_FAULT_GUARD_H_
 
@@ -30,9 +29,9 @@ void LeaveFaultFrame(const FaultFrame* frame);
 void RecoverFaultFrame(const FaultFrame* frame);
 
 // Calls reader(), which may touch the `size` mapped bytes at `base`. A fault there abandons it
-// midway: it must not make objects with destructors, take locks, allocate or throw. No system call
-// unless there is a fault. Returns nothing when reader returned, and after a fault the offset from
-// `base` of a byte that could not be read.
+// midway: it must not make objects with destructors, take locks, allocate or throw. Makes no system
+// call unless there is a fault. Returns no value if reader returned. After a fault, returns the
+// offset from `base` of a byte that could not be read.
 template <typename Reader>
 [[gnu::noinline]] std::optional<size_t> Guarded(const void* base, size_t size, Reader reader) {
   static_assert(std::is_trivially_destructible_v<Reader>, "a fault would skip its destructor");

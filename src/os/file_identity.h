@@ -1,4 +1,4 @@
-// FileIdentity: what tells that a file is still the one that was opened, unchanged.
+// FileIdentity: shows that a file is still the one that was opened, unchanged.
 #ifndef RESHARD_SRC_OS_FILE_IDENTITY_H_
 #define RESHARD_SRC_OS_FILE_IDENTITY_H_
 
@@ -25,8 +25,8 @@ class FileIdentity {
     bool operator==(const Numbers&) const = default;
   };
 
-  // Two identities have equal keys if they are of one file, whatever path leads to it and whether
-  // it has changed or not.
+  // Two identities have equal keys if they belong to the same file, by any path and before or after
+  // a change.
   class Key {
    public:
     auto operator<=>(const Key&) const = default;
@@ -44,7 +44,7 @@ class FileIdentity {
 
   uint64_t size() const { return numbers_.size; }  // bytes
   Key key() const { return {numbers_.device, numbers_.inode}; }
-  // Some file systems have no numbers: there equal keys tell nothing.
+  // Some file systems have no numbers. There, equal keys have no meaning.
   bool has_key() const { return numbers_.inode != 0; }
 
   // For records.

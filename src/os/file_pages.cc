@@ -21,7 +21,7 @@
 namespace reshard {
 namespace {
 
-// madvise takes a pointer to mutable bytes, though none of this advice changes them.
+// madvise takes a pointer to mutable bytes, but this advice does not change them.
 void* Address(const std::byte* data) { return const_cast<std::byte*>(data); }
 
 size_t OffsetInPage(const std::byte* data) {
@@ -53,7 +53,7 @@ std::optional<uint64_t> CountCached(int descriptor, ByteRange pages) {
 
 bool HasCachestat() { return syscall(kCachestat, -1, nullptr, nullptr, 0) != 0 && errno == EBADF; }
 
-// Halves `pages`, which are not all cached, until all or none of them are.
+// Halves `pages`, of which some are uncached, until each part is cached or uncached as a whole.
 void VisitUncached(int descriptor, ByteRange pages, uint64_t cached,
                    const std::function<void(ByteRange)>& visit) {
   if (cached == 0) return visit(pages);
@@ -65,15 +65,16 @@ void VisitUncached(int descriptor, ByteRange pages, uint64_t cached,
   }
 }
 
-// Whether mincore tells us of the file, as it tells who owns it or may write to it; to others it
-// says that all is cached. Before Linux 5.8 there is no way to ask for the latter.
+// Whether mincore answers about the file. It answers for the owner, or with write permission;
+// otherwise it says that all is cached. Before Linux 5.8 there is no call that asks for the
+// permission.
 bool TellsUs(int descriptor) {
   struct stat found {};
   if (fstat(descriptor, &found) == 0 && found.st_uid == geteuid()) return true;
   return faccessat(descriptor, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
 }
 
-// `data` is where the pages are mapped.
+// `data` is the address of the mapped pages.
 Residency FindByMincore(int descriptor, void* data, ByteRange pages,
                         const std::function<void(ByteRange)>& visit) {
   std::array<unsigned char, kMostResidencyBytes / 4096> flags;
@@ -169,8 +170,8 @@ bool DropCached(int descriptor, uint64_t size, ByteRange range) {
                                     static_cast<off_t>(range.length), POSIX_FADV_DONTNEED));
   };
   drop();
-  // Those that are still being read stay, which only cachestat tells: reading from them waits for
-  // that.
+  // Pages that are still being read stay. Only cachestat tells about them; reading from them waits
+  // for the end.
   const std::optional<uint64_t> cached = CountCached(descriptor, range);
   if (!cached) return true;
   if (*cached == 0) return false;

@@ -17,7 +17,7 @@ void MakePagesPresent(std::span<std::byte> bytes) {
   const size_t page = PageSize();
   const size_t before = (page - reinterpret_cast<uintptr_t>(bytes.data()) % page) % page;
   if (bytes.size() < before + page) return;
-  // Advice: where it is not taken, touching the pages does the same.
+  // If this advice is ignored, touching the pages does the same.
   static_cast<void>(
       madvise(bytes.data() + before, (bytes.size() - before) / page * page, MADV_POPULATE_WRITE));
 }

@@ -7,9 +7,8 @@
 
 namespace reshard {
 
-// Brings the pages that lie wholly within these bytes into being, together, where the kernel can
-// (Linux 5.14): touched one after the other, each would be a fault of its own. What they hold
-// stays. Any thread.
+// Makes the whole pages within these bytes present at once, if the kernel can (Linux 5.14).
+// Otherwise each first touch would be a page fault. Their contents stay. Any thread.
 void MakePagesPresent(std::span<std::byte> bytes);
 
 }  // namespace reshard

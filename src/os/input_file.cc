@@ -32,8 +32,8 @@ std::string_view KindName(mode_t mode) {
 }  // namespace
 
 Result<InputFile> OpenInputFile(const std::string& path) {
-  // O_NONBLOCK: opening a pipe would wait for its writer. It means nothing to the reads of a
-  // regular file.
+  // O_NONBLOCK: without it, opening a pipe would wait for its writer. It has no effect on a regular
+  // file.
   int fd = -1;
   do {
     fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -46,8 +46,8 @@ Result<InputFile> OpenInputFile(const std::string& path) {
   if (fstat(fd, &status) != 0) return ErrnoStatus(errno, "look up", path);
   if (!S_ISREG(status.st_mode)) return NotRegular(path, KindName(status.st_mode));
   const FileIdentity identity = IdentityFromStat(status);
-  // Advice; that it fails harms nothing. Reads hop from header to header, each asks for all that it
-  // wants.
+  // A failure of this advice does no harm. Reads hop from header to header, and each asks for all
+  // bytes that it needs.
   static_cast<void>(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));
   return InputFile{std::move(descriptor), identity};
 }

@@ -24,7 +24,7 @@ struct InputFile {
 // As LocalFile::Open.
 Result<InputFile> OpenInputFile(const std::string& path);
 
-// In what follows, `path` is for messages.
+// In the functions below, `path` is for messages.
 
 // Errors: kIo.
 Result<FileIdentity> IdentityOfOpen(int descriptor, const std::string& path);
@@ -33,12 +33,12 @@ Result<FileIdentity> IdentityOfOpen(int descriptor, const std::string& path);
 Result<size_t> ReadInputFile(int descriptor, const std::string& path, uint64_t offset,
                              std::span<std::byte> destination);
 
-// Opens the file anew, for reads that pass the page cache by; owns nothing where that cannot be.
-// What may be read at a time depends on the file system; whole pages into whole pages do.
+// Opens the file again, for reads past the page cache; owns no descriptor if that is not supported.
+// The sizes that may be read depend on the file system. Whole pages into whole pages always work.
 FileDescriptor ReopenDirect(int descriptor);
 
-// Starts reading these bytes of the file, and does not wait for them. Where the system does not do
-// that, nothing happens.
+// Starts reading these bytes of the file, without waiting. Has no effect if the system does not
+// support it.
 void PrefetchInputFile(int descriptor, ByteRange range);
 
 }  // namespace reshard

@@ -37,15 +37,15 @@ constexpr const char* kBeginName = "begin";
 constexpr const char* kCommitName = "commit";
 constexpr const char* kCallName = "call";  // of python/reshard/mindspore/_turns.py
 
-// A run that ends removes files and folder, perhaps between any two calls here: then what was
-// opened is nobody's lock any more, and the next attempt makes both anew. Each lost attempt means
-// that another run has just ended.
+// A run that ends removes files and folder, perhaps between two calls here. Then the opened file is
+// no longer a lock, and the next attempt makes both again. Each lost attempt means that another run
+// has just ended.
 constexpr int kAttempts = 100;
 
 // The path of a lock from the target folder.
 std::string PathOf(const char* name) { return fmt::format("{}/{}", JobLock::kFolderName, name); }
 
-// Calls `attempt` until it has something, or fails otherwise than by what another run removed.
+// Calls `attempt` until it succeeds, or fails for another reason than a removal by another run.
 template <typename Attempt>
 Result<JobLock> Retry(const OutputDirectory& target, const Attempt& attempt) {
   Status failure;
@@ -67,7 +67,8 @@ FileLock::FileLock(FileDescriptor file, std::string path)
 
 Result<FileLock> FileLock::Open(const OutputDirectory& folder, const std::string& name) {
   std::string path = folder.PathOf(name);
-  // For writing, because network file systems lock exclusively only what is open for it.
+  // For writing, because network file systems lock exclusively only files that are open for
+  // writing.
   FileDescriptor file(OpenAt(folder, name, O_RDWR | O_CREAT));
   if (!file.valid()) return ErrnoStatus(errno, "open", path);
   return FileLock(std::move(file), std::move(path));
@@ -98,8 +99,8 @@ Result<bool> FileLock::Try(Mode mode) const {
 }
 
 Status FileLock::Wait(const Patience& patience) const {
-  // Asked again and again: a flock that waits would not see a stop request, and where a network
-  // file system carries it, the kernel asks in the same way.
+  // Polls, because a waiting flock would not see a stop request. On a network file system, the
+  // kernel polls in the same way.
   using Clock = std::chrono::steady_clock;
   using std::chrono::milliseconds;
   constexpr milliseconds kLongest(100);
@@ -224,7 +225,7 @@ Status JobLock::Check(const OutputDirectory& target) {
   const auto file = FileLock::OpenToAsk(*folder, kLockName);
   if (file.status().code() == StatusCode::kNotFound) return {};
   if (!file.ok()) return file.status();
-  // Shared, so that those who only ask do not disturb each other.
+  // Shared, so that several processes may ask at the same time.
   RESHARD_ASSIGN_OR_RETURN(const bool had, file->Try(FileLock::Mode::kShared));
   return had ? Status() : HeldError(target);
 }

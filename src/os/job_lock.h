@@ -36,27 +36,28 @@ class FileLock {
  public:
   enum class Mode { kExclusive, kShared };
 
-  // Opens `name` in `folder`, made where it is not there; links are not followed. Not locked yet.
-  // Errors: kNotFound when the folder has been removed, kIo.
+  // Opens `name` in `folder`, and makes it if it does not exist. Does not follow links. Not locked
+  // yet.
+  // Errors: kNotFound if the folder has been removed, kIo.
   static Result<FileLock> Open(const OutputDirectory& folder, const std::string& name);
-  // As Open, but makes nothing; only kShared can be had. Errors: kNotFound, kIo.
+  // As Open, but does not make the file; it allows kShared only. Errors: kNotFound, kIo.
   static Result<FileLock> OpenToAsk(const OutputDirectory& folder, const std::string& name);
 
   // Locks, or changes the mode of a lock that is held. Returns whether it could; where not, a lock
   // that was held may be lost. Errors: kIo, for a file system without locks above all.
   Result<bool> Try(Mode mode) const;
-  // Locks exclusively, when others have let go, and signs. Errors: those of Try; kCancelled;
-  // kAlreadyExists, naming the holder, when the patience is over.
+  // Waits until others have released it, locks exclusively, and signs. Errors: those of Try;
+  // kCancelled; kAlreadyExists, naming the holder, when the patience is over.
   Status Wait(const Patience& patience) const;
-  // Of a lock that is held exclusively: writes into the file whose it is, for those who wait. Where
-  // that fails they are not told.
+  // For an exclusive lock: writes its holder into the file, for waiting processes. They are not
+  // told if that fails.
   void Sign() const;
-  // Returns who signed last: "process 4711 on node3", or nothing where nobody has.
+  // Returns the last signature, such as "process 4711 on node3", or "" if there is none.
   std::string Holder() const;
   void Unlock() const;
 
-  // Whether the file is what `path`, from `root`, stands for: else it was removed, and others lock
-  // another one.
+  // Whether the file is still at `path`, from `root`. If not, it was removed, and other processes
+  // lock another file.
   bool IsNamed(const OutputDirectory& root, const std::string& path) const;
 
  private:
@@ -69,7 +70,7 @@ class FileLock {
 // JobLock: the right to write to a target folder.
 //
 // Held by one process at a time, or by the workers of one conversion together. It ends with its
-// process, however that ends. Move-only; it is let go when the object dies. Used by one thread at a
+// process, in any way that ends. Move-only; released when the object dies. Used by one thread at a
 // time.
 class JobLock {
  public:
@@ -80,36 +81,36 @@ class JobLock {
   // Errors: kAlreadyExists when another run or a worker holds it, kIo.
   static Result<JobLock> Acquire(const OutputDirectory& target);
 
-  // As Acquire, for a worker: waits for workers that are just beginning, and goes together with
-  // those that have begun. Until Admit, no other worker begins. Errors: as Acquire; those of
+  // As Acquire, for a worker: waits for workers that are just beginning, and shares the lock with
+  // workers that have begun. No other worker begins before Admit. Errors: as Acquire; those of
   // FileLock::Wait.
   static Result<JobLock> AcquireAsWorker(const OutputDirectory& target, const Patience& patience);
 
-  // As Acquire, but only says whether the lock could be had, as far as workers do not hold it;
-  // makes nothing.
+  // As Acquire, but only tells whether the lock is free, or held by workers; makes no files.
   static Status Check(const OutputDirectory& target);
 
-  // What Acquire and Check say when another run or a worker holds the lock of `target`.
+  // The error of Acquire and Check when another run or a worker holds the lock of `target`.
   static Status HeldError(const OutputDirectory& target);
 
   // The folder `.reshard`.
   const OutputDirectory& folder() const { return folder_; }
 
-  // Whether no other worker holds it. Until Admit, as it was when this one came.
+  // Whether no other worker holds it. Until Admit, this is the state when this worker came.
   bool alone() const { return alone_; }
 
   // For a worker: lets others begin. Errors: kAlreadyExists when an ordinary run was faster; kIo.
   Status Admit();
   // For a worker that has been admitted: keeps others from beginning until Admit or the object's
-  // end. Errors: those of FileLock::Wait.
+  // end.
+  // Errors: those of FileLock::Wait.
   Status Dismiss(const Patience& patience) const;
 
-  // For workers: held by the one that publishes. Waits for it. Errors: those of
+  // For workers: waits for the lock of the publishing worker, and takes it. Errors: those of
   // FileLock::Wait.
   Status WaitToCommit(const Patience& patience) const;
 
-  // Removes the lock's files and, if nothing else is left in it, the folder; they are made anew by
-  // the next run. Returns whether the folder is gone. The lock is held until the object dies.
+  // Removes the lock's files, and the folder if it is empty then. The next run makes them again.
+  // Returns whether the folder is gone. The lock is held until the object dies.
   Result<bool> RemoveFolder(const OutputDirectory& target) const;
 
  private:

@@ -14,8 +14,8 @@ namespace {
 
 namespace bip = boost::interprocess;
 
-// What mapped_region wants to know of a file. Boost's own file_mapping opens by path, which waits
-// for ever on a pipe and lets the file be exchanged between the check and the map.
+// The interface that mapped_region needs of a file. Boost's own file_mapping opens by path. That
+// waits for ever on a pipe, and the file could be exchanged between the check and the map.
 class Mappable {
  public:
   explicit Mappable(int descriptor) : descriptor_(descriptor) {}

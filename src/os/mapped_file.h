@@ -1,5 +1,4 @@
-// A whole file mapped: what holds the map keeps it as long as it wants, even if the file is closed
-// meanwhile.
+// A whole file, mapped. The owner of the map keeps it, even after the file is closed.
 //
 // Any thread.
 #ifndef RESHARD_SRC_OS_MAPPED_FILE_H_
@@ -14,7 +13,7 @@
 
 namespace reshard {
 
-// What may be done with the bytes of a map.
+// The allowed access to the bytes of a map.
 enum class MapAccess {
   kRead,
   // Written to as well: pages that are become this process's own, and the file stays as it is. No

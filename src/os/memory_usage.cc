@@ -22,7 +22,7 @@
 namespace reshard {
 namespace {
 
-// Sanitizers take anonymous memory of their own for each byte, and keep what was freed.
+// Sanitizers use additional anonymous memory for each byte, and keep freed memory.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
 #elif defined(__has_feature)
@@ -31,7 +31,7 @@ constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(th
 constexpr bool kSanitized = false;
 #endif
 
-// The beginning of a small file of the kernel's; empty where it cannot be read.
+// The beginning of a small file of the kernel; empty if it cannot be read.
 std::string ReadSmall(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return {};
@@ -40,16 +40,16 @@ std::string ReadSmall(const std::string& path) {
   return size > 0 ? std::string(text.data(), static_cast<size_t>(size)) : std::string();
 }
 
-// The number that a text begins with; nothing for "max" and the like.
+// The number at the beginning of a text; no value for "max" and the like.
 std::optional<uint64_t> Number(std::string_view text) {
   uint64_t value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
 }
 
-// The least limit of the control group at `path`, as a line of /proc/self/cgroup has it, and of
-// those above it. Where the process sees only a part of them, `path` may lead nowhere below `root`:
-// then that of `root` counts.
+// The lowest limit of the control group at `path` and the groups above it. `path` is as in a line
+// of /proc/self/cgroup. If the process sees only a part of the groups, `path` may not exist below
+// `root`; then the limit of `root` counts.
 uint64_t LimitOfGroup(const std::string& root, std::string path, const char* file) {
   uint64_t least = std::numeric_limits<uint64_t>::max();
   while (true) {
@@ -103,7 +103,7 @@ uint64_t AddressLimit() {
 
 uint64_t AnonymousMemory() {
   if (kSanitized) return 0;
-  // Pages: all, resident, of these those of files; and more.
+  // Pages: all, resident, resident pages of files; and more.
   const std::string text = ReadSmall("/proc/self/statm");
   const size_t second = text.find(' ') + 1;
   const size_t third = text.find(' ', second) + 1;
@@ -136,7 +136,7 @@ Result<ReservedMemory> ReservedMemory::Make(size_t size) {
   void* const found = mmap(nullptr, size + kHugePage, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (found == MAP_FAILED) return OutOfMemoryError();
-  // What is committed in huge pages costs next to no page faults.
+  // Commits in huge pages cost hardly any page faults.
   auto* const begin = static_cast<std::byte*>(found);
   const size_t before = -reinterpret_cast<uintptr_t>(found) & (kHugePage - 1);
   if (before > 0) munmap(begin, before);

@@ -12,11 +12,11 @@
 
 namespace reshard {
 
-// Returns the bytes of memory that this process may have in all: those of the host, fewer where a
-// control group or `ulimit -v` allows fewer.
+// Returns the bytes of memory that this process may use: the host's memory, or less if a control
+// group or `ulimit -v` allows less.
 uint64_t MemoryOfHost();
 
-// Returns how many bytes of addresses this process may have: `ulimit -v`; the greatest number where
+// Returns how many bytes of addresses this process may have: `ulimit -v`, or the greatest number if
 // it is not limited.
 uint64_t AddressLimit();
 
@@ -26,11 +26,12 @@ uint64_t AnonymousMemory();
 // Gives memory that was freed, and that the allocator keeps, back to the system.
 void ReturnFreeMemory();
 
-// How the anonymous memory of this process has grown since the meter was made. What a process of
-// this program takes anyway counts, too, but not what another program took before it called.
+// The growth of this process's anonymous memory since the meter was made. It includes the basic
+// memory of this program's processes, but not the memory of another program before it called the
+// library.
 class MemoryMeter {
  public:
-  // What a process of this program takes before it does anything, at the most.
+  // An upper bound for the basic memory of a process of this program.
   static constexpr uint64_t kProgram = uint64_t{4} << 20;
 
   MemoryMeter();
@@ -48,9 +49,9 @@ class MemoryMeter {
   std::atomic<uint64_t> anonymous_peak_ = 0;
 };
 
-// ReservedMemory: address space, parts of which become memory when they are wanted.
+// ReservedMemory: address space whose parts become memory when they are committed.
 //
-// Owns it, move-only. Only what is committed counts as memory of the process. Any thread.
+// Owns it, move-only. Only committed parts count as memory of the process. Any thread.
 class ReservedMemory {
  public:
   // `size` is a multiple of the page size. Errors: kResourceExhausted, for want of address space.
@@ -66,7 +67,7 @@ class ReservedMemory {
   }
   ~ReservedMemory();
 
-  // Null where nothing is reserved.
+  // Null if no addresses are reserved.
   std::byte* data() const { return data_; }
 
   // Makes `length` bytes at `offset` readable and writable; both are multiples of the page size.

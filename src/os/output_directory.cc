@@ -29,8 +29,8 @@ constexpr size_t kWriteTogether = size_t{256} << 10;
 using EntryType = OutputDirectory::EntryType;
 
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-// What reshard makes below its staging folder is shallower; the bound is one of stack and
-// descriptors against trees that others have put there.
+// reshard's own folders are less deep. The limit bounds stack and descriptors for trees that other
+// programs have put there.
 constexpr int kMaxDepth = 16;
 
 EntryType TypeOf(mode_t mode) {
@@ -341,7 +341,7 @@ Status OutputDirectory::RemoveTree(const std::string& name, int depth) const {
 }
 
 Status OutputDirectory::Sync() const {
-  // EINVAL: a file system whose folders need no flushing, or cannot be.
+  // EINVAL: a file system whose folders cannot be flushed, or need no flush.
   if (fsync(fd()) != 0 && errno != EINVAL) return ErrnoStatus(errno, "flush the folder", path_);
   return {};
 }

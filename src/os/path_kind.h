@@ -1,4 +1,4 @@
-// What lies at a path.
+// The kinds of entries at a path.
 #ifndef RESHARD_SRC_OS_PATH_KIND_H_
 #define RESHARD_SRC_OS_PATH_KIND_H_
 
@@ -7,14 +7,14 @@
 namespace reshard {
 
 enum class PathKind {
-  kMissing,  // nothing there, or a link that leads nowhere
+  kMissing,  // no entry, or a link without a target
   kFile,
   kDirectory,
   kOther,  // a pipe, a device, a socket
 };
 
-// An entry of a folder. Symbolic links count as what they lead to; one that leads nowhere is
-// neither.
+// An entry of a folder. A symbolic link counts as its target. A link without a target is neither
+// file nor folder.
 struct DirectoryEntry {
   std::string name;
   bool is_directory = false;

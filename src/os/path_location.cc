@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 constexpr int kMaxLinks = 40;  // as the kernel has it
 constexpr int kMaxAttempts = 1000;
 
-// Returns the link in `path`, the innermost one, that leads nowhere; nothing where there is none.
-// All others have been followed.
+// Returns the innermost link in `path` without a target; empty if there is none. All others have
+// been followed.
 fs::path DanglingLink(const fs::path& path) {
   for (fs::path link = path; link.has_relative_path(); link = link.parent_path()) {
-    std::error_code none;  // what cannot be looked at is no link
+    std::error_code none;  // an entry that cannot be examined is not a link
     if (fs::is_symlink(fs::symlink_status(link, none))) return link;
   }
   return {};
@@ -43,8 +43,8 @@ fs::path ResolveOnce(const std::string& path, std::error_code& error) {
   return {};
 }
 
-// A path need not exist: what is "not found" went away while it was being resolved, as the work
-// folder of another run does, and the path is resolved again.
+// A path need not exist. If an entry vanishes while the path is resolved, as the work folder of
+// another run does, the path is resolved again.
 Result<fs::path> Resolve(const std::string& path) {
   std::error_code error;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {

@@ -11,16 +11,16 @@
 
 namespace reshard {
 
-// The place that a path leads to, whether there is anything or not. Folders are told by what they
-// are, so that two spellings of a place, through links or bind mounts, are the same one. A value.
+// The place of a path, whether an entry exists there or not. Folders are compared by identity, so
+// two spellings of a place, through links or bind mounts, are equal. A value.
 class PathLocation {
  public:
-  // Follows links that lead nowhere, too: opening to write makes what they lead to, and a folder
-  // may be there by then. Errors: kIo; kUnsupported for a URL.
+  // Follows links without a target, too: opening to write makes their target, and a folder may be
+  // there by then. Errors: kIo; kUnsupported for a URL.
   static Result<PathLocation> Of(const std::string& path);
 
-  // Returns the way from `folder` to here: empty when both are one place, nothing when this does
-  // not lie in it.
+  // Returns the path from `folder` to here: empty if both are the same place, no value if this is
+  // not inside.
   std::optional<std::string> From(const PathLocation& folder) const;
 
  private:

@@ -23,10 +23,10 @@ struct CloseDirectory {
   void operator()(DIR* directory) const { closedir(directory); }
 };
 
-// Whether a failed stat means that nothing is there; a circle of links leads nowhere, too.
+// Whether a failed stat means that there is no entry. A circle of links has no target either.
 bool LeadsNowhere(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
 
-// Fills in what `entry` is.
+// Sets the kind of `entry`.
 Status Classify(int directory, const dirent& found, const std::string& path,
                 DirectoryEntry* entry) {
   auto mode = static_cast<mode_t>(DTTOIF(found.d_type));  // 0: the file system does not say

@@ -1,6 +1,6 @@
-// What lies at a path of the local file system. No state; any thread.
+// The entries at paths of the local file system. No state; any thread.
 //
-// For os and Storage (src/io/storage.h), which other code asks.
+// For os and Storage (src/io/storage.h); other code uses Storage.
 #ifndef RESHARD_SRC_OS_PATHS_H_
 #define RESHARD_SRC_OS_PATHS_H_
 
@@ -27,8 +27,8 @@ FileIdentity IdentityFromStat(const struct stat& status);
 // Errors: kNotFound, kIo.
 Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path);
 
-// Returns what `path` leads to, symbolic links followed.
-// Errors: kIo, where the system does not say; kUnsupported for a URL.
+// Returns the kind of the entry at `path`, following symbolic links. Errors: kIo if the system does
+// not say; kUnsupported for a URL.
 Result<PathKind> KindOf(const std::string& path);
 
 }  // namespace reshard

@@ -23,13 +23,13 @@ bool IsAligned(const void* data) {
   return reinterpret_cast<uintptr_t>(data) % StagedFile::kAlignment == 0;
 }
 
-// Sets or clears O_DIRECT; false where the file system does not take it.
+// Sets or clears O_DIRECT; false if the file system does not allow it.
 bool SetDirect(int fd, bool direct) {
   const int flags = fcntl(fd, F_GETFL);
   return flags >= 0 && fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
-// Reserves the file's space. fallocate itself, not posix_fallocate, which would write zeros where
+// Reserves the file's space. Uses fallocate itself, because posix_fallocate would write zeros if
 // the file system cannot reserve.
 Status Reserve(int fd, uint64_t size, const OutputDirectory& folder, const std::string& path) {
   if (size == 0) return {};
@@ -62,7 +62,7 @@ Result<FileDescriptor> OpenForWriting(const OutputDirectory& folder, const std::
   return FileDescriptor(fd);
 }
 
-// Gives a file that may be new its size, where it could not be reserved.
+// Gives a file that may be new its size, if it could not be reserved.
 Status Extend(int fd, uint64_t size, const std::string& path) {
   struct stat found {};
   if (fstat(fd, &found) != 0) return ErrnoStatus(errno, "look up", path);
@@ -133,7 +133,7 @@ Status WriteBack::WaitFor(uint64_t most) {
 
 void WriteBack::Forget(int fd) {
   std::unique_lock lock(mutex_);
-  // Those that a thread waits for keep their descriptor until it is done.
+  // Pieces that a thread waits for keep their descriptor until that thread is done.
   changed_.wait(lock, [&] {
     return std::none_of(pieces_.begin(), pieces_.end(),
                         [fd](const Piece& piece) { return piece.fd == fd && piece.busy; });
@@ -201,8 +201,7 @@ Result<StagedFile> StagedFile::OpenPart(const OutputDirectory& folder, const std
   return file;
 }
 
-// Any number of threads may come here at the same time: what they write directly or not is right
-// either way.
+// Any number of threads may call this at the same time. Their writes are correct either way.
 Status StagedFile::LeaveDirect() {
   if (!SetDirect(file_.get(), false)) return ErrnoStatus(errno, "leave direct writing", path_);
   direct_ = false;
@@ -298,7 +297,7 @@ Status StagedFile::Finish() {
   if (write_back_ != nullptr) write_back_->Forget(file_.get());
   // Never retried: after a failure the kernel may call the lost pages clean.
   if (fsync(file_.get()) != 0) return ErrnoStatus(errno, "flush", path_);
-  // What is durable need not stay in the page cache. Advice: whether it is taken does not matter.
+  // Durable bytes need not stay in the page cache. This is advice, so its result does not matter.
   static_cast<void>(posix_fadvise(file_.get(), static_cast<off_t>(part_.offset),
                                   static_cast<off_t>(part_.length), POSIX_FADV_DONTNEED));
   return file_.Close(path_);

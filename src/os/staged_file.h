@@ -1,4 +1,4 @@
-// An output file while it is written, and what is on its way to the disk of all of them.
+// An output file while it is written, and the bytes of all such files on their way to the disk.
 #ifndef RESHARD_SRC_OS_STAGED_FILE_H_
 #define RESHARD_SRC_OS_STAGED_FILE_H_
 
@@ -21,9 +21,9 @@ namespace reshard {
 
 // WriteBack: early write-back of buffered writes, for any number of files.
 //
-// What is written to a file is sent to its disk at once; when more than the budget is on its way,
-// the oldest is waited for and its pages are dropped. So what the outputs occupy in the page cache
-// is bounded for all files together. It does not make anything durable: only flushing a file does.
+// Written bytes are sent to the disk at once. If more bytes than the budget are on their way, it
+// waits for the oldest and drops their pages. So the outputs' part of the page cache is bounded for
+// all files together. Bytes are durable only after a flush of their file.
 //
 // Thread-safe. Must outlive the files.
 class WriteBack {
@@ -32,12 +32,12 @@ class WriteBack {
   WriteBack(const WriteBack&) = delete;
   WriteBack& operator=(const WriteBack&) = delete;
 
-  // Takes over `range` of the open file `fd`, which was just written. May wait for what was added
-  // before, of any file. Errors: kIo, naming the file whose bytes the disk did not take: what is
-  // told here would be missing when that file is flushed.
+  // Takes over `range` of the open file `fd`, which was just written. May wait for earlier ranges
+  // of any file. Errors: kIo, naming the file whose bytes the disk did not take. The system reports
+  // this error once, so a later flush of that file would not.
   Status Add(int fd, const std::string& path, ByteRange range);
 
-  // Forgets what was added of `fd`, which is about to be flushed or closed.
+  // Forgets the ranges of `fd`, which is about to be flushed or closed.
   void Forget(int fd);
 
   // The bytes that are on their way now.
@@ -57,7 +57,7 @@ class WriteBack {
 
   const uint64_t budget_;
   std::atomic<bool> works_ = true;  // the system has a way to start write-back
-  mutable std::mutex mutex_;        // guards what follows
+  mutable std::mutex mutex_;        // guards the members below
   std::condition_variable changed_;
   std::list<Piece> pieces_;  // oldest first
   uint64_t bytes_ = 0;       // of pieces_
@@ -65,21 +65,22 @@ class WriteBack {
 
 // StagedFile: an output file while it is written, each byte exactly once, in any order.
 //
-// Bytes go to the disk as they come, so that neither dirty pages nor the target's part of the page
-// cache pile up: by direct writes on file systems where that is the fastest way, else with early
-// write-back (WriteBack). Several processes may write parts of one file. Move-only. WriteAt and
-// WritePieces may be called by any number of threads at a time; everything else by one, while no
-// other call is under way. An object that dies before Finish leaves an incomplete file, for the
-// owner of the folder to remove.
+// Bytes go to the disk as they come, so that dirty pages and the target's part of the page cache
+// stay small. They go by direct writes on file systems where that is the fastest way, else with
+// early write-back (WriteBack). Several processes may write parts of a file.
+//
+// Move-only. Any number of threads may call WriteAt and WritePieces at a time. One thread calls all
+// other functions, while no other call is under way. An object that dies before Finish leaves an
+// incomplete file, which the owner of the folder removes.
 //
 // How bytes get to the disk.
 enum class WriteMode {
-  kAuto,  // directly where that has been measured to pay
+  kAuto,  // directly if measurements show a gain
   kDirect,
   kBuffered,
 };
 
-// Whether files on `storage` are to be written past the page cache, where they take that.
+// Whether files on `storage` should be written past the page cache, if they allow that.
 constexpr bool IsDirect(WriteMode mode, StorageKind storage) {
   return mode == WriteMode::kDirect ||
          (mode == WriteMode::kAuto && storage == StorageKind::kLocalDisk);
@@ -87,22 +88,24 @@ constexpr bool IsDirect(WriteMode mode, StorageKind storage) {
 
 struct WriteOptions {
   WriteMode mode = WriteMode::kAuto;
-  WriteBack* write_back = nullptr;  // for what is buffered; null: only Finish writes back
+  WriteBack* write_back = nullptr;  // for buffered writes; null: only Finish writes back
 };
 
 class StagedFile {
  public:
-  // Chunks whose memory and whose offset are so aligned can be written directly.
+  // A chunk can be written directly if its memory and its offset are aligned so.
   static constexpr size_t kAlignment = 4096;
 
   // Makes `name` in `folder`, with ordinary permissions, and reserves `size` bytes for it.
-  // Errors: kAlreadyExists when there is something of that name; kInvalidArgument where direct
-  // writes are wanted and not to be had; kIo, lack of space included.
+  // Errors:
+  //   kAlreadyExists: an entry of that name exists
+  //   kInvalidArgument: direct writes are required and not supported
+  //   kIo: also for lack of space
   static Result<StagedFile> Create(const OutputDirectory& folder, const std::string& name,
                                    uint64_t size, const WriteOptions& options = {});
 
-  // Opens `name`, making it where it is missing, to write `part` of its `size` bytes; others may do
-  // the same at the same time. `part` begins at a multiple of kAlignment and ends at one or at the
+  // Opens `name`, or makes it, to write `part` of its `size` bytes. Other processes may do the same
+  // at the same time. `part` begins at a multiple of kAlignment, and ends at a multiple or at the
   // file's end. Errors: as Create; kMismatch for a file of another size.
   static Result<StagedFile> OpenPart(const OutputDirectory& folder, const std::string& name,
                                      uint64_t size, ByteRange part,
@@ -124,8 +127,8 @@ class StagedFile {
   // The same of a chunk in pieces, one behind the other. They are written back together.
   Status WritePieces(uint64_t offset, std::span<const std::span<const std::byte>> pieces);
 
-  // Makes the part durable and closes the file; nothing may follow, whatever it returns.
-  // Errors: kIo; kInternal when bytes are missing.
+  // Makes the part durable and closes the file. It is the last call, for any result. Errors: kIo;
+  // kInternal if bytes are missing.
   Status Finish();
 
  private:

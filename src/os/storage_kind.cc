@@ -17,8 +17,8 @@ namespace reshard {
 StorageKind StorageOf(int fd) {
   struct statfs system {};
   if (fstatfs(fd, &system) != 0) return StorageKind::kOther;
-  // Numbers of <linux/magic.h>, and of file systems whose modules are not in the kernel. The type
-  // is signed on some processors, and as wide as a register.
+  // Numbers of <linux/magic.h>, and numbers of file systems that are not part of the kernel. On
+  // some processors the type is signed and as wide as a register.
   switch (static_cast<uint32_t>(system.f_type)) {
     case 0x0000ef53:  // ext4
     case 0x58465342:  // XFS

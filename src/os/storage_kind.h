@@ -1,11 +1,11 @@
-// What a file system stores its files on, as far as reading and writing care.
+// The kind of storage below a file system, as far as reading and writing depend on it.
 #ifndef RESHARD_SRC_OS_STORAGE_KIND_H_
 #define RESHARD_SRC_OS_STORAGE_KIND_H_
 
 namespace reshard {
 
 enum class StorageKind {
-  kMemory,     // writing is copying; nothing to wait for
+  kMemory,     // a write is a copy, without waits
   kLocalDisk,  // where direct writes were measured to pay
   kRemote,     // network and FUSE file systems: a map is slow, and writes need their buffering
   kOther,
@@ -14,8 +14,8 @@ enum class StorageKind {
 // Returns the kind for the open file or folder `fd`; kOther when that cannot be told. Any thread.
 StorageKind StorageOf(int fd);
 
-// Returns whether reads here and there cost about as much as reads in a row: in memory, and on a
-// local disk that does not rotate, as far as the kernel says so. Any thread.
+// Returns whether reads at scattered offsets cost about as much as sequential reads: in memory, and
+// on a local disk that does not rotate, as far as the kernel says so. Any thread.
 bool HasCheapReads(int fd);
 
 }  // namespace reshard

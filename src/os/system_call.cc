@@ -18,7 +18,7 @@
 namespace reshard {
 namespace {
 
-// What the user can do about it, or nothing where only the path itself can tell.
+// Advice for the user; empty if only the path itself can tell.
 std::string_view Advice(int error) {
   switch (error) {
     case ENOSPC:
@@ -120,8 +120,8 @@ FileDescriptor::~FileDescriptor() {
 
 Status FileDescriptor::Close(const std::string& path) {
   const int fd = std::exchange(fd_, -1);
-  // Linux frees the descriptor even when close fails, so that a retry could close another thread's
-  // file. EINTR says nothing about the data.
+  // Linux frees the descriptor even if close fails, so a retry could close another thread's file.
+  // EINTR does not say anything about the data.
   if (fd >= 0 && close(fd) != 0 && errno != EINTR) return ErrnoStatus(errno, "close", path);
   return {};
 }

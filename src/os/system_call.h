@@ -1,4 +1,4 @@
-// What system calls need: a status for an errno, an owner for a descriptor.
+// Basics for system calls: a status for an errno, an owner for a descriptor.
 #ifndef RESHARD_SRC_OS_SYSTEM_CALL_H_
 #define RESHARD_SRC_OS_SYSTEM_CALL_H_
 
@@ -12,7 +12,7 @@
 
 namespace reshard {
 
-// Calls a system function until no signal interrupts it, and returns what it returned.
+// Calls a system function until no signal interrupts it, and returns its result.
 template <typename Call>
 auto Uninterrupted(Call call) {
   auto result = call();
@@ -20,27 +20,27 @@ auto Uninterrupted(Call call) {
   return result;
 }
 
-// Returns the failure of a system call: `error` is its errno (not 0), `operation` a verb that
-// follows "cannot", such as "open" or "write 4096 bytes at offset 8 of". The message reads
-//     PATH: cannot OPERATION: what the system says; what to do about it
-// ENOENT becomes kNotFound, ENOMEM kResourceExhausted, everything else kIo; Status::system_error
-// is `error`. ENOENT of a URL is what CheckIsPath returns.
+// Returns the failure of a system call. `error` is its errno (not 0). `operation` is a verb phrase
+// that follows "cannot", such as "open" or "write 4096 bytes at offset 8 of". The message reads
+//     PATH: cannot OPERATION: the system's words; advice
+// ENOENT becomes kNotFound, ENOMEM kResourceExhausted, all others kIo. Status::system_error is
+// `error`. For ENOENT of a URL, returns the result of CheckIsPath.
 Status ErrnoStatus(int error, std::string_view operation, const std::string& path);
 
-// Fails for a URL, such as "s3://bucket/x": only files of mounted file systems are read and
-// written. Where the work folder has a folder "s3:", this is a path in that one. ErrnoStatus says
-// the same of files that are not found; what takes a path for one that need not exist calls this
-// first. Errors: kUnsupported.
+// Fails for a URL, such as "s3://bucket/x", because only files of mounted file systems are read and
+// written. If the work folder has a folder "s3:", this is a path in it. ErrnoStatus gives the same
+// error for missing files. A function whose path need not exist calls CheckIsPath first. Errors:
+// kUnsupported.
 Status CheckIsPath(const std::string& path);
 
 // FileDescriptor: the owner of one open descriptor.
 //
-// Move-only; closes what it owns when it dies. A writer calls Close() first, because a failing
-// close is then reported. Distinct objects may be used by distinct threads.
+// Move-only; closes its descriptor when it dies. A writer calls Close() first, which reports a
+// failed close. Distinct threads may use distinct objects.
 class FileDescriptor {
  public:
   FileDescriptor() = default;  // owns nothing
-  // Takes the ownership of `fd`, which open() and its like returned; -1 owns nothing.
+  // Takes the ownership of `fd`, the result of open() or a similar call; -1: no descriptor.
   explicit FileDescriptor(int fd) : fd_(fd) {}
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
@@ -54,16 +54,16 @@ class FileDescriptor {
   bool valid() const { return fd_ >= 0; }
   int get() const { return fd_; }
 
-  // Closes the descriptor; afterwards nothing is owned, whatever it returns. `path` names the file
-  // in the message. Ok when nothing is owned.
+  // Closes the descriptor and gives up its ownership, for any result. `path` names the file in the
+  // message. Ok if there is no descriptor.
   Status Close(const std::string& path);
 
  private:
   int fd_ = -1;
 };
 
-// Returns how many descriptors this process may have open (`ulimit -n`); where that cannot be told,
-// what POSIX grants to everybody. Any thread.
+// Returns how many descriptors this process may have open (`ulimit -n`). If that is unknown,
+// returns the minimum that POSIX grants. Any thread.
 size_t DescriptorLimit();
 
 }  // namespace reshard

@@ -17,7 +17,7 @@
 namespace reshard {
 namespace {
 
-// What a thread does, and the list of files and the watch of the one that started it.
+// The work of a thread, with the list of files and the watch of the starting thread.
 struct Body {
   std::function<void()> work;
   std::shared_ptr<UsedFiles> files;
@@ -49,7 +49,7 @@ class TaskList {
     }
   }
 
-  // Only when nobody works any more.
+  // Only after all threads have ended.
   Status TakeFailure() { return std::move(failure_); }
 
  private:
@@ -91,7 +91,7 @@ class TaskList {
 
   const size_t tasks_;
   const Task& task_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<Worker> workers_;
   size_t next_ = 0;
   bool stopped_ = false;

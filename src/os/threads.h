@@ -35,7 +35,7 @@ class Thread {
   }
   ~Thread() { Join(); }
 
-  // Waits until `body` has returned. Does nothing the second time.
+  // Waits until `body` has returned. The second call has no effect.
   void Join();
 
  private:
@@ -47,12 +47,11 @@ class Thread {
 // Does task number `task`; gives up with kCancelled soon after `stop` is requested.
 using Task = std::function<Status(size_t task, const std::stop_token& stop)>;
 
-// Does the tasks 0 to `tasks` - 1 on at most `workers` threads, the calling one included; each
-// takes the next task that nobody has begun. A failure asks those at tasks of higher numbers to
-// stop, a request of `stop` all; either keeps further tasks from being begun. Tasks of lower
-// numbers go on, so that the failure of the lowest one is returned, whatever number of threads
-// there are. Every thread is joined before it returns. Errors: the tasks'; kCancelled when `stop`
-// kept some from being begun.
+// Does the tasks 0 to `tasks` - 1 on at most `workers` threads, with the calling thread. Each takes
+// the next task that was not begun. A failed task asks tasks of higher numbers to stop; a request
+// of `stop` asks all. Both keep further tasks from being begun. Tasks of lower numbers go on, so
+// the returned failure is the one of the lowest task, for any number of threads. Joins every thread
+// before it returns. Errors: the tasks'; kCancelled if `stop` kept tasks from being begun.
 Status RunWorkers(size_t workers, size_t tasks, const Task& task, const std::stop_token& stop);
 
 }  // namespace reshard

@@ -105,7 +105,7 @@ class UsedFiles : public std::enable_shared_from_this<UsedFiles> {
     return status;
   }
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::map<FileIdentity::Key, std::string> inputs_;
   std::vector<UsedOutput> outputs_;
   std::vector<std::vector<PathLocation>> places_;  // of each output and of its staged name
@@ -114,8 +114,8 @@ class UsedFiles : public std::enable_shared_from_this<UsedFiles> {
 
 namespace {
 
-// Owned by the FileUse or the Thread that set it: a destructor of the thread's would have to be
-// registered, for which the C library takes memory, and it ends the process if there is none.
+// Owned by the FileUse or the Thread that set it. A thread-local destructor would have to be
+// registered, for which the C library takes memory; without memory, it ends the process.
 constinit thread_local UsedFiles* of_thread = nullptr;
 
 }  // namespace
@@ -137,7 +137,7 @@ Status NoteInput(const std::string& path, const FileIdentity& identity) {
 void NoteKeyFile(const std::string& path) {
   if (path.empty() || of_thread == nullptr) return;
   const auto kind = KindOf(path);
-  // It was read: of a pipe, and where it is gone, nothing can be lost.
+  // It was read. If it is a pipe, or gone, no output can damage it.
   if (!kind.ok() || *kind != PathKind::kFile) return;
   if (const auto identity = IdentityOf(path); identity.ok()) {
     static_cast<void>(NoteInput(path, *identity));

@@ -1,5 +1,5 @@
-// The list behind FileUse, as the library fills it: all functions are about the calling thread's
-// list, and do nothing where it has none.
+// The list behind FileUse, for the library. All functions use the calling thread's list, and have
+// no effect if it has none.
 //
 // Any thread; a Thread has the list of the thread that started it.
 #ifndef RESHARD_SRC_OS_USED_FILES_H_
@@ -17,16 +17,16 @@
 
 namespace reshard {
 
-// Notes a file that is read, or may be. Whatever opens files for reading calls it.
-// Errors: kInvalidArgument where it is an output; FileUse::Check returns the same from then on.
+// Notes a file that is or may be read. All code that opens files for reading calls it. Errors:
+// kInvalidArgument if the file is an output; FileUse::Check returns the same from then on.
 Status NoteInput(const std::string& path, const FileIdentity& identity);
 
-// Notes the file that a key came from. Empty: none. What is wrong with it, FileUse::Check returns.
+// Notes the file that a key came from. Empty: none. FileUse::Check returns any error.
 void NoteKeyFile(const std::string& path);
 
-// As NoteInput, for a file that lies where a choice is made and was not chosen: no output replaces
-// it either. Calls `look` for its identity, and only if there are outputs; a file that it fails for
-// is let be.
+// As NoteInput, for a file that was a candidate and was not chosen: no output may replace it
+// either. Calls `look` for its identity, but only if there are outputs. Ignores the file if `look`
+// fails.
 Status KeepFromOutputs(const std::string& path, const std::function<Result<FileIdentity>()>& look);
 
 // As FileUse::Check.
@@ -41,7 +41,7 @@ std::vector<std::string> NotedInputs();
 struct UsedOutput {
   std::string path;
   std::string name;  // as in FileUse::AddOutput
-  // What is there, and at the name that it is staged under.
+  // The files at the output's path and at its staging path.
   std::vector<FileIdentity> files;
 
   // "--log-file a.log", for messages.

@@ -15,7 +15,7 @@
 namespace reshard {
 namespace {
 
-// Where a file is put.
+// The place of a file.
 struct FilePlace {
   std::string folder;
   std::string name;
@@ -43,7 +43,7 @@ Status CheckFree(const OutputDirectory& folder, const std::string& name, const s
       "{}: exists; choose another name or pass `force` to replace a file", Escape(path)));
 }
 
-// Puts `bytes` in place of what CheckFree has passed.
+// Writes `bytes` to a place that CheckFree has accepted.
 Status WriteStaged(const OutputDirectory& folder, const std::string& name, const std::string& path,
                    std::string_view bytes) {
   const std::string staged = StagedName(name);
@@ -132,7 +132,8 @@ Result<SingleOutput> SingleOutput::Claim(const std::string& path, bool replace) 
 
 SingleOutput::~SingleOutput() {
   if (published_ || folder_.fd() < 0) return;  // or moved from
-  // Nobody is left to tell of a failure; the next run for this place clears what stays behind.
+  // A destructor has no caller to report a failure to. The next run for this place clears the
+  // leftovers.
   static_cast<void>(folder_.RemoveFile(StagedName(name_)));
   OutputDirectory::RemoveMade(made_);
 }

@@ -1,10 +1,10 @@
-// Files that are put in place whole, or not at all: staged beside their place as PATH.reshard,
-// flushed, renamed.
+// Files that appear whole, or not at all: staged beside their place as PATH.reshard, flushed,
+// renamed.
 //
-// In two ways. WriteFile takes bytes that are in memory: what it stages is there for a moment, so
-// it needs no locks, which some file systems do not have, and never removes what it did not make.
-// SingleOutput is a file that is worth a lock: its place is claimed before the work for it begins,
-// and what may be left of it when a run is killed is too much to be left.
+// There are two ways. WriteFile takes bytes that are in memory. Its staged file exists for a
+// moment, so it needs no locks, which some file systems lack, and it removes only its own files.
+// SingleOutput is for a file that is worth a lock: it claims the place before the work begins, and
+// clears the large leftovers of a killed run.
 #ifndef RESHARD_SRC_OS_WRITE_FILE_H_
 #define RESHARD_SRC_OS_WRITE_FILE_H_
 
@@ -23,38 +23,40 @@ namespace reshard {
 // Returns the name under which `path` is written before it is put in place.
 std::string StagedName(const std::string& path);
 
-// Returns ok when there is nothing at `path`, or a file and `replace`. Its folder has to be there.
-// Errors: kInvalidArgument where `path` is no name of a file; kAlreadyExists; kNotFound; kIo.
+// Returns ok if `path` is free, or if it is a file and `replace` is set. Its folder has to exist.
+// Errors: kInvalidArgument if `path` is not the name of a file; kAlreadyExists; kNotFound; kIo.
 Status CheckWritable(const std::string& path, bool replace);
 
-// Neither of the following begins while an output of the call's is refused (used_files.h): then
-// they fail with what CheckOutputs returns.
+// The functions below do not begin if an output of the call was refused (used_files.h). Then they
+// fail with the result of CheckOutputs.
 
-// Makes `path` a file of these bytes, durable when it returns; its folder is made where there is
-// none. Where it fails before the file is in place, nothing is left of it. Errors: those of
-// CheckWritable; kAlreadyExists when there is a PATH.reshard, of another run or of one that was
-// killed; kIo.
+// Makes `path` a file of these bytes, durable on return. Makes its folder if it does not exist. If
+// it fails before the file is in place, it removes the staged file.
+// Errors:
+//   those of CheckWritable
+//   kAlreadyExists: there is a PATH.reshard, of another run or of a killed one
+//   kIo
 Status WriteFile(const std::string& path, std::string_view bytes, bool replace);
 
-// SingleOutput: one large file to be put in place.
+// SingleOutput: one large output file.
 //
-// The lock of PATH.reshard keeps other runs out and ends with the process, however that ends: what
-// one that was killed leaves there, the next one for the same place clears. Move-only; one thread
-// at a time.
+// The lock of PATH.reshard keeps other runs out and ends with the process, in any way that ends.
+// The next run for the same place clears the leftovers of a killed one. Move-only; one thread at a
+// time.
 class SingleOutput {
  public:
-  // Claims the place; its folder is made where there is none. Errors: those of CheckWritable;
-  // kAlreadyExists when another run has the place; kIo.
+  // Claims the place, and makes its folder if it does not exist. Errors: those of CheckWritable;
+  // kAlreadyExists if another run has the place; kIo.
   static Result<SingleOutput> Claim(const std::string& path, bool replace);
 
   SingleOutput(SingleOutput&&) = default;
   SingleOutput& operator=(SingleOutput&&) = delete;
-  // Unless it was published, removes what is staged, and the folders made for it.
+  // Unless it was published, removes the staged file, and the folders made for it.
   ~SingleOutput();
 
   const OutputDirectory& folder() const { return folder_; }
 
-  // Returns the file to be written, `size` bytes. At most once. Errors: those of StagedFile.
+  // Returns the file of `size` bytes to be written. At most once. Errors: those of StagedFile.
   Result<StagedFile> Create(uint64_t size, const WriteOptions& options) const;
 
   // Puts the file in place, which is finished. At most once. Errors: kIo.

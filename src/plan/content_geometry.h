@@ -1,7 +1,7 @@
-// ContentGeometry: where a content and the shards that it is gathered from lie in the full tensor.
+// ContentGeometry: the places of a content and of its source shards in the full tensor.
 //
-// All numbers in one allocation: plans of very many parameters consist of little else. A plain
-// value.
+// All numbers are in one allocation, because plans of very many parameters consist of little else.
+// A plain value.
 #ifndef RESHARD_SRC_PLAN_CONTENT_GEOMETRY_H_
 #define RESHARD_SRC_PLAN_CONTENT_GEOMETRY_H_
 
@@ -18,8 +18,8 @@ namespace reshard {
 class ContentGeometry {
  public:
   ContentGeometry() = default;
-  // `box` is that of the whole parameter on the target rank, in elements; `shards` are those that
-  // the copies read from, one for each, placed in their source files.
+  // `box` belongs to the whole parameter on the target rank, in elements. `shards` are the sources
+  // of the copies, one for each copy, placed in their files.
   ContentGeometry(const Shape& full_shape, const Box& box, const std::vector<PlacedBox>& shards);
 
   // The tensor's shape and the target's box, in elements, and the shard that a copy reads from, in

@@ -23,7 +23,7 @@
 namespace reshard {
 namespace {
 
-// What is held of an array's name while a file is planned.
+// Bytes that are held for an array's name while a file is planned.
 constexpr uint64_t kOfName = 64;
 
 // Fails where two arrays would have one name in the target; renames alone bring that about.
@@ -82,7 +82,7 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
   for (const std::string& name : names) made.making_bytes += kOfName + name.size();
   if (!findings.silent) {
     findings.texts_left_out.merge(texts);
-    // The other format has none, and this one is that of no source.
+    // All metadata is left out: .ckpt files have none, and a safetensors target has .ckpt sources.
     CommonMetadata metadata;
     metadata.Add(table->table().metadata());
     for (const std::string& key : metadata.Keys()) findings.metadata_left_out.insert(Quote(key));

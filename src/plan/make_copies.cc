@@ -17,7 +17,7 @@ namespace {
 // A box of a shard that lies in one Value of its file, in bytes.
 struct SourcePiece {
   Box box;
-  int64_t offset = 0;  // of the whole shard, placed so that the piece's bytes are where they are
+  int64_t offset = 0;  // of the whole shard, placed so that the piece's bytes are at their offsets
 };
 
 std::vector<SourcePiece> PiecesOf(const PlacedPiece& shard, const Box& whole) {

@@ -27,8 +27,8 @@ Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<Pla
                                const Box& box, ByteRange part, uint64_t target_offset);
 
 // Returns the copies that gather the row-major bytes of `box`, in elements, to offset 0 and on,
-// ordered by their first target byte; of a text or a MapTensor, whatever the box, all bytes. Proved
-// to write each byte once. Errors: as Source::Cover.
+// ordered by their first target byte. For a text or a MapTensor, returns copies of all bytes, for
+// any box. It is proved that each byte is written once. Errors: as Source::Cover.
 Result<std::vector<BlockCopy>> CopiesOf(const Source& source, const SourceTensor& tensor,
                                         const Box& box);
 

@@ -25,10 +25,10 @@
 namespace reshard {
 namespace {
 
-// What is held of an array while a header of all of them is made, besides its text, twice.
+// Bytes that are held for an array while a header of all arrays is made, besides its text, twice.
 constexpr uint64_t kOfHeaderEntry = 192;
 
-// What is held of a piece of a shard while copies are made of it.
+// Bytes that are held for a piece of a shard while its copies are made.
 constexpr size_t kOfPiece = 512;
 
 // Each array adds its files: so many are sorted out at a time.
@@ -53,11 +53,11 @@ struct CoveredPiece {
   std::vector<PlacedPiece> shards;
 };
 
-// What two tensors have to have in common for their copies to differ in offsets and names only.
+// If two tensors have equal keys, their copies differ only in offsets and names.
 struct CutKey {
   std::optional<int64_t> rank;  // as in SourceTensor
-  FileId file = 0;              // of what has a rank
-  uint64_t table = 0;           // of what has none
+  FileId file = 0;              // of a tensor with a rank
+  uint64_t table = 0;           // of a tensor without a rank
   int64_t stage = 0;
   SharedGrid grid;
   DType dtype = DType::kFloat32;
@@ -109,7 +109,7 @@ class PlanMaker {
     if (keeps_) plan_.segments.reserve(has_one_header ? file.arrays + 1 : 2 * file.arrays);
   }
 
-  // What the encoder asks.
+  // Answers the encoder's questions.
   Result<ArrayHeader> HeaderOf(size_t array) {
     RESHARD_RETURN_IF_ERROR(file_.make(array, array_));
     const auto* const opaque = std::get_if<Opaque>(&array_.content);
@@ -124,7 +124,7 @@ class PlanMaker {
     return Flush();
   }
 
-  // Adds what the encoder says of an array.
+  // Adds the frames that the encoder gives for an array.
   Status Add(std::span<Frame> frames) {
     if (const auto* const opaque = std::get_if<Opaque>(&array_.content)) {
       RESHARD_RETURN_IF_ERROR(AddOpaque(*opaque, frames));
@@ -200,7 +200,7 @@ class PlanMaker {
     return covered;
   }
 
-  // Counts what is held while copies are made.
+  // Counts the memory held while copies are made.
   Status CheckMaking(const CoveredPiece& piece) {
     size_t pieces = 0;
     for (const PlacedPiece& shard : piece.shards) pieces += 1 + shard.content.size();
@@ -235,7 +235,7 @@ class PlanMaker {
     return {};
   }
 
-  // Whether the array is one box of one tensor, each in one Value.
+  // Whether the array is a single box of one tensor, with a single Value.
   bool IsSimple(const Pieces& pieces, std::span<const Frame> frames) const {
     return pieces.pieces.size() == 1 && frames.size() == 1 && frames.front().content.length > 0 &&
            pieces.tensors.front().content.size() == 1 &&
@@ -252,7 +252,7 @@ class PlanMaker {
     return found == cuts_.end() ? nullptr : &*found;
   }
 
-  // Remembers what was added last, unless it depends on more than the key.
+  // Remembers the last content, unless it depends on more than the key.
   void KeepCut(const CoveredPiece& piece) {
     const auto& content = std::get<Content>(plan_.segments.back());
     const SourceTensor& tensor = piece.tensor;
@@ -326,7 +326,7 @@ class PlanMaker {
     return {};
   }
 
-  // What is taken are pieces of one tensor of bytes.
+  // The pieces belong to one tensor of bytes.
   Status AddOpaque(const Opaque& opaque, std::span<Frame> frames) {
     uint64_t bytes = 0;
     for (const Frame& frame : frames) bytes += frame.content.length;
@@ -357,7 +357,7 @@ class PlanMaker {
     return {};
   }
 
-  // Hands on what is whole, and asks now and then whether there is memory for more.
+  // Passes on finished segments, and checks the memory now and then.
   Status Flush() {
     for (; seen_ < plan_.segments.size(); ++seen_) {
       const auto* const content = std::get_if<Content>(&plan_.segments[seen_]);
@@ -387,9 +387,9 @@ class PlanMaker {
   const Source& source_;
   const TargetFile& file_;
   const SegmentVisitor& visit_;
-  const uint64_t most_kept_;  // bytes, where there is a visitor
+  const uint64_t most_kept_;  // bytes, with a visitor
   bool keeps_;                // segments, up to now
-  uint64_t kept_ = 0;         // bytes of them
+  uint64_t kept_ = 0;         // bytes of the kept segments
   uint64_t encoding_ = 0;     // bytes that making a header of all arrays takes
   TargetPlan plan_;
   TargetArray array_;  // that the encoder asked for last

@@ -1,7 +1,7 @@
-// ParameterChoice: which parameters of a source are written, under which names, and as what.
+// ParameterChoice: the parameters of a source that are written, with their new names and dtypes.
 //
-// Patterns and old names are those of the source; whatever is asked about a layout or a file is
-// asked by these names too. A plain value; any number of threads may read it.
+// Patterns and old names are names of the source. So are the names in questions about layouts and
+// files. A plain value; any number of threads may read it.
 #ifndef RESHARD_SRC_PLAN_PARAMETER_CHOICE_H_
 #define RESHARD_SRC_PLAN_PARAMETER_CHOICE_H_
 
@@ -18,17 +18,20 @@
 
 namespace reshard {
 
-// Returns whether names may be replaced so, in any checkpoint.
-// Errors: kInvalidArgument for a name that is empty or longer than a tag may be, for two parameters
-// of one new name, and for a pattern without `*`, or with another number of them than its new name.
+// Returns whether these renames are valid for any checkpoint.
+// Errors: kInvalidArgument for
+//   a name that is empty or longer than a tag may be
+//   two parameters with one new name
+//   a pattern without `*`, or with another number of `*` than its new name
 Status CheckRenames(const Renames& renames);
 
-// Returns the new name of `name` by one of Renames::patterns, or nothing where it does not fit.
+// Returns the new name of `name` by an entry of Renames::patterns, or no value if it does not
+// match.
 std::optional<std::string> NameByPattern(std::string_view pattern, std::string_view new_name,
                                          std::string_view name);
 
-// Returns whether floats may be cast so. Errors: kInvalidArgument for a dtype that nothing is cast
-// to, and for two rules of one pattern.
+// Returns whether these casts are valid. Errors: kInvalidArgument for a dtype that is not a target
+// of casts, and for two rules of one pattern.
 Status CheckCasts(const std::vector<CastRule>& casts);
 
 class ParameterChoice {
@@ -36,8 +39,9 @@ class ParameterChoice {
   // All parameters, under their own names.
   ParameterChoice() = default;
 
-  // Those that a pattern of `include` matches (all, where there is none) and none of `exclude`.
-  // `renames`, which CheckRenames has passed, maps names of the source to names of the target.
+  // Takes the parameters that a pattern of `include` matches (all, if it is empty) and no pattern
+  // of `exclude`. `renames` maps names of the source to names of the target; CheckRenames has
+  // accepted it.
   ParameterChoice(std::vector<std::string> include, std::vector<std::string> exclude,
                   Renames renames, std::vector<CastRule> casts = {});
 
@@ -47,17 +51,18 @@ class ParameterChoice {
   // Whether there are no patterns.
   bool TakesAll() const { return include_.empty() && exclude_.empty(); }
 
-  // Returns the failure where the patterns take none of `parameters` parameters, one of which is
-  // `name`; `what` would have become of them, such as "read". kInvalidArgument.
+  // Returns the failure that the patterns match none of `parameters` parameters, such as `name`.
+  // `what` is the intended use, such as "read". kInvalidArgument.
   static Status NothingTaken(uint64_t parameters, std::string_view name, std::string_view what);
 
-  // Returns the name in the target of the parameter `name`: that one itself, one of `renames`, or
-  // `made`, where a pattern makes it. It is good as long as both, and this.
-  // Errors: kInvalidArgument where two patterns fit, or the new name is longer than a tag may be.
+  // Returns the name of parameter `name` in the target. The result refers to `name`, to an entry of
+  // `renames`, or to `made`, which a pattern may set. Errors: kInvalidArgument if two patterns
+  // match, or if the new name is longer than a tag may be.
   Result<const std::string*> TargetName(const std::string& name, std::string& made) const;
 
-  // Returns the dtype in the target of a tensor of the source; `has` says what else the source has.
-  // Errors: kUnsupported where a rule asks for another one, but floats of this dtype are not cast.
+  // Returns the target dtype of a tensor of the source; `has` tells the other parameters of the
+  // source.
+  // Errors: kUnsupported if a rule asks for another dtype, but floats of this dtype cannot be cast.
   Result<DType> TargetDType(std::string_view name, DType dtype, const Shape& full_shape,
                             const HasParameter& has) const;
 
@@ -73,7 +78,7 @@ class ParameterChoice {
   std::vector<CastRule> casts_;
 };
 
-// What a conversion takes of its source.
+// The choice of a conversion.
 inline ParameterChoice ChoiceOf(const Selection& selection) {
   return {selection.include, selection.exclude, selection.renames, selection.casts};
 }

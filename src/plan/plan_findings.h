@@ -1,6 +1,6 @@
-// PlanFindings: what planning found that the user has to know, gathered over the target ranks.
+// PlanFindings: facts from planning that the user has to know, collected over the target ranks.
 //
-// A plain value, but for the findings of earlier ranks that it may refer to; not thread-safe.
+// A plain value, except for a reference to the findings of earlier ranks. Not thread-safe.
 #ifndef RESHARD_SRC_PLAN_PLAN_FINDINGS_H_
 #define RESHARD_SRC_PLAN_PLAN_FINDINGS_H_
 
@@ -27,23 +27,22 @@ struct PlanFindings {
     DType dtype = DType::kFloat32;
     Shape full_shape;
     uint64_t bytes = 0;   // of the full tensor, as it is written
-    FileId file = 0;      // whose shard tells dtype and shape
+    FileId file = 0;      // the file whose shard gives dtype and shape
     bool copied = false;  // as it stands; ranks may copy different ones, and the last one counts
     DType target_dtype = DType::kFloat32;  // as which it is written
 
     friend bool operator==(const Parameter&, const Parameter&) = default;
   };
   std::map<std::string, Parameter> parameters;  // everything written, by its name in the target
-  // Of a list that several target ranks share, by a number of its own: all that it has is among
-  // `parameters`, as it says, so that no rank has to note it again. 0: of none.
+  // The number of a list that several target ranks share. If it is set, `parameters` has all
+  // entries of that list, so no rank has to note them again. 0: no list.
   uint64_t noted_list = 0;
 
-  // What was found of target ranks before, or null; not owned. What it says of parameters that are
-  // cut anew, and its findings, are not said again. Whoever adds to these findings reads it: it
-  // must not change meanwhile.
+  // Findings of earlier target ranks, or null; not owned. Findings and parameters that it has are
+  // not added again. It must not change while findings are added here.
   const PlanFindings* earlier = nullptr;
 
-  bool silent = false;  // nothing is noted: a first pass has said it all
+  bool silent = false;  // findings are ignored, because a first pass has them all
 
   std::set<std::string> left_out;  // by the ParameterChoice; names as they are
 
@@ -63,18 +62,18 @@ struct PlanFindings {
   // In the strategies, but in no source file; sorted, each once. There may be very many: they are
   // the strategies' own, which have to live as long.
   std::vector<std::string_view> absent;
-  // Where a JSON strategy states another full shape: "w" [4, 3] (dst.json: [2, 3]).
+  // A JSON strategy states another full shape, such as: "w" [4, 3] (dst.json: [2, 3]).
   std::set<std::string> other_shapes;
   std::set<std::string> empty_files;  // paths of target files without a parameter
 
-  // Returns what was found of a parameter, here or earlier; null for nothing.
+  // Returns the facts about a parameter, from here or earlier; null if there are none.
   const Parameter* Find(const std::string& target_name) const;
   // Whether all of a list is noted, here or earlier.
   bool HasNoted(uint64_t list) const {
     return noted_list == list || (earlier != nullptr && earlier->HasNoted(list));
   }
-  // Returns what was found of a parameter; where that is nothing, notes what `make` returns, or
-  // returns its error.
+  // Returns the facts about a parameter. If there are none, notes the result of `make`, or returns
+  // its error.
   template <typename Make>
   Result<const Parameter*> FindOrNote(const std::string& target_name, const Make& make) {
     const auto place = parameters.lower_bound(target_name);
@@ -85,10 +84,10 @@ struct PlanFindings {
     if (!made.ok()) return made.status();
     return &parameters.emplace_hint(place, target_name, *std::move(made))->second;
   }
-  // Notes what is copied, in the place of what was found before.
+  // Notes the copied parameter, in place of earlier facts about it.
   void NoteCopied(const std::string& target_name, Parameter parameter);
 
-  // Notes what MindSpore does not read as it is written of an array in a file of `container`.
+  // Notes an array in a file of `container` that MindSpore does not read as it is written.
   void NoteForMindSpore(const Container& container, std::string_view name, ArrayKind kind,
                         DType dtype, const Shape& shape);
 
@@ -101,13 +100,13 @@ struct PlanFindings {
   // Adds the findings of `other` that are not among the earlier ones, not its parameters.
   void AddFindings(const PlanFindings& other);
 
-  // Adds what was found of the next target rank. Returns false where that contradicts what was
-  // found of one before: to say how, the rank has to be planned again, with these findings.
+  // Adds the findings of the next target rank. Returns false if they contradict earlier ones. Then
+  // the rank has to be planned again with these findings, to describe the contradiction.
   bool Append(const PlanFindings& next);
 
   // Returns one sentence a finding: counts, and the first names.
   std::vector<Warning> Warnings() const;
-  // Likewise, of what needs no action.
+  // As above, for findings that need no action.
   std::vector<std::string> Notes() const;
 };
 

@@ -1,7 +1,7 @@
 // Target: the files that a conversion can write.
 //
-// Each family of targets is one implementation; what plans, writes and compares files knows none of
-// them. Thread-safe; the source must outlive it.
+// Each family of targets is one implementation. The code that plans, writes and compares files
+// knows only this interface. Thread-safe; the source must outlive it.
 #ifndef RESHARD_SRC_PLAN_TARGET_H_
 #define RESHARD_SRC_PLAN_TARGET_H_
 
@@ -51,23 +51,24 @@ class Target {
   virtual int64_t files() const = 0;
   // Returns the path of a file, relative to the target folder.
   virtual std::string PathOf(int64_t file) const = 0;
-  // Returns the number of the stage that a file is of: files of one stage have much in common, and
-  // follow one another.
+  // Returns the number of a file's stage. Files of a stage have much in common, and are adjacent.
   virtual int64_t StageOf(int64_t file) const = 0;
-  // Returns the rank that gets what a file holds: its number, where files are ranks'.
+  // Returns the rank that gets the tensors of a file. This is the file's number if files belong to
+  // ranks.
   virtual int64_t RankOf(int64_t file) const { return file; }
-  // Opens and indexes the source files that the first of `files` needs and that were not yet,
-  // several at a time, for MakeFile to find them there. As long as they are fewer than workers,
-  // those of the next of `files`, too. What fails is tried again by MakeFile, which says so.
+  // Opens and indexes the source files that the first of `files` needs, several at a time, so that
+  // MakeFile finds them. If these are fewer than the workers, continues with the next of `files`.
+  // Ignores errors, as MakeFile tries again and reports them.
   virtual void IndexSources(std::span<const int64_t> files, const Indexers& indexers,
                             const std::stop_token& stop) const = 0;
   void IndexSources(int64_t file, const Indexers& indexers, const std::stop_token& stop) const {
     IndexSources(std::span(&file, 1), indexers, stop);
   }
-  // Returns what a file holds. What there is to say is added to `findings` now and when arrays are
-  // asked for; this and `findings` must outlive what is returned. Errors, of both: kInvalidArgument
-  // when there is no such file; kMismatch when source and target do not fit, or two parameters
-  // would have one name; those of opening files.
+  // Returns the contents of a file. Adds findings now and when arrays are asked for. This object
+  // and `findings` must outlive the result. Errors of both calls:
+  //   kInvalidArgument: no such file
+  //   kMismatch: source and target do not fit, or two parameters would have one name
+  //   those of opening files
   virtual Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const = 0;
 
   // Whether files state a CRC-32 of themselves; said before any is planned.

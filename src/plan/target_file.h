@@ -1,7 +1,7 @@
-// TargetFile: what a target wants one of its files to hold; MakePlan finds where it comes from.
+// TargetFile: the arrays that a target wants in one of its files. MakePlan finds their sources.
 //
-// A view: what the files of a target have in common is held once, behind `make`, and boxes are
-// computed when an array is asked for.
+// A view: the common facts of a target's files are held once, behind `make`, and boxes are computed
+// when an array is asked for.
 #ifndef RESHARD_SRC_PLAN_TARGET_FILE_H_
 #define RESHARD_SRC_PLAN_TARGET_FILE_H_
 
@@ -21,14 +21,15 @@
 
 namespace reshard {
 
-// What tensors an array is put together from: `pieces`, one behind the other in its row-major
-// order, fill it. Piece::tensor is a place in `tensors`.
+// The pieces of tensors that make an array: one after the other, in row-major order, they fill it.
+// Piece::tensor is an index into `tensors`.
 struct Pieces {
   std::vector<SourceTensor> tensors;
   std::vector<Piece> pieces;
 };
 
-// What is no tensor of whole elements, copied as a source file of the target's container holds it.
+// An array other than a tensor of whole elements. It is copied as a source file in the target's
+// container holds it.
 struct Opaque {
   std::shared_ptr<const StoredArray> array;  // of the table of `file`
   FileId file = 0;
@@ -41,7 +42,7 @@ struct TargetArray {
   std::variant<Pieces, Opaque> content;
 };
 
-// Makes room in `array` for one tensor and one piece of it, which are still to be said.
+// Makes room in `array` for a tensor with a single piece; the caller sets them.
 inline Pieces& OnePiece(TargetArray& array) {
   Pieces* pieces = std::get_if<Pieces>(&array.content);
   if (pieces == nullptr) pieces = &array.content.emplace<Pieces>();
@@ -56,10 +57,10 @@ struct TargetFile {
   const Container* container = nullptr;  // unless `literal` is the file
   FileMetadata metadata = {};
   size_t arrays = 0;
-  // Fills in an array by its number, in file order; `array` may hold another one, whose memory is
-  // taken: there are very many. Errors: those of finding out what it is.
+  // Fills in an array by its number, in file order. `array` may hold another one, whose memory is
+  // reused, as there are very many. Errors: those of describing the array.
   std::function<Status(size_t number, TargetArray& array)> make;
-  int64_t near = 0;  // the local rank whose arrays are taken where several hold the same
+  int64_t near = 0;  // the local rank whose arrays are preferred if several hold the same
   // Not empty: the whole file, which is in no container, as an index of the others is.
   std::string literal = {};
   uint64_t making_bytes = 0;  // of memory, about, that it holds, or took while it was made

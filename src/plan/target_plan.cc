@@ -7,7 +7,7 @@
 namespace reshard {
 namespace {
 
-// What the allocator takes beside each allocation.
+// The allocator's own bytes for each allocation.
 constexpr size_t kAllocation = 2 * sizeof(void*);
 
 template <typename T>
@@ -32,7 +32,7 @@ ByteDims FullBytes(const Content& content, DType dtype) {
   return {content.geometry.full_shape(), dtype, static_cast<int64_t>(ItemBytes(dtype))};
 }
 
-// Of bytes of `dtype` whose offset `at` is that of byte `box_offset` of the parameter's box.
+// For bytes of `dtype`: offset `at` has byte `box_offset` of the parameter's box.
 LogicalMap MapOf(const Content& content, DType dtype, uint64_t at, uint64_t box_offset) {
   const ByteDims full = FullBytes(content, dtype);
   const ByteDims begin(content.geometry.target_begin(), dtype, 0);

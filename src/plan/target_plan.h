@@ -1,6 +1,6 @@
-// TargetPlan: what one target file consists of, and where each byte comes from.
+// TargetPlan: the parts of a target file, and the source of each byte.
 //
-// Pure arithmetic, made without touching content; it can be printed, compared and tested without a
+// Pure arithmetic, made without touching content. It can be printed, compared and tested without a
 // disk. A plain value.
 #ifndef RESHARD_SRC_PLAN_TARGET_PLAN_H_
 #define RESHARD_SRC_PLAN_TARGET_PLAN_H_
@@ -30,15 +30,15 @@ struct Literal {
   std::string bytes;
 };
 
-// The content of one Value of the target file.
+// The content of a Value of the target file.
 struct Content {
   std::string_view source_name;  // kept by the plan
   std::string_view target_name;
   DType dtype = DType::kFloat32;      // in the sources
-  std::optional<DType> cast_to = {};  // what is gathered is cast to another dtype
+  std::optional<DType> cast_to = {};  // the gathered bytes are cast to another dtype
   ContentGeometry geometry;
-  // Where this Value's content begins in the row-major bytes of the box of the whole parameter, as
-  // the target file has them.
+  // The offset of this Value's content in the row-major bytes of the box of the whole parameter, in
+  // the target's dtype.
   uint64_t box_offset = 0;
   ByteRange target;  // in the target file
   // Disjoint; together they write exactly ImageRange(target), ordered by first byte there.
@@ -46,10 +46,10 @@ struct Content {
 
   bool is_cast() const { return cast_to.has_value(); }
   DType target_dtype() const { return cast_to.value_or(dtype); }
-  // Returns where the elements, in the sources' dtype, lie that the bytes `range` of the target
-  // file are made of: the image of a content, which is gathered before it is cast. It begins where
-  // `target` does, with the first element that has a byte there, and is no part of the file.
-  // Without a cast it is `target`.
+  // Returns the range of the image from which the bytes `range` of the target file are made. The
+  // image of a content has the elements before a cast, in the sources' dtype, and is not a part of
+  // the file. It begins where `target` does, with the first element that has a byte there. Without
+  // a cast the image is `target`.
   ByteRange ImageRange(ByteRange range) const;
 };
 
@@ -62,16 +62,16 @@ struct TargetPlan {
   std::vector<Segment> segments;  // in file order, without gaps
   bool is_whole = true;           // false: they were given to a visitor, one after the other
   uint64_t parameters = 0;
-  std::vector<FileId> sources;  // files whose bytes it reads, ascending
+  std::vector<FileId> sources;  // files that the plan reads, ascending
   NameArena names;              // that contents refer to
-  // How the file states its CRC-32, in whose place 0 is planned; null if it states none.
+  // How the file states its CRC-32, whose place has 0 in the plan; null if it states none.
   const CrcStatement* crc = nullptr;
   uint64_t making_bytes = 0;  // of memory, about, that was held besides to make it
 
   bool StatesCrc(CrcPlace place) const { return crc != nullptr && crc->place == place; }
 };
 
-// A plan that several hold, which nobody changes.
+// A plan with several owners, which must not change.
 using PlanHandle = std::shared_ptr<const TargetPlan>;
 
 // About the bytes of memory that a segment holds.
@@ -80,8 +80,8 @@ size_t MemoryBytes(const Segment& segment);
 // Returns the target file's bytes that `segment` stands for.
 ByteRange TargetRange(const Segment& segment);
 
-// Return where the bytes that a copy of a content reads, and those of the content in the target
-// file or in its image, belong in the full tensor.
+// Return the places in the full tensor of the bytes that a copy of a content reads, and of the
+// content's bytes in the target file or in its image.
 LogicalMap SourceMapOf(const Content& content, size_t copy);
 LogicalMap TargetMapOf(const Content& content);
 LogicalMap ImageMapOf(const Content& content);

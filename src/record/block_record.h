@@ -1,7 +1,8 @@
-// Block record: what a shard has written of a target file that several shards write (SPEC.md).
+// Block record: the bytes that one shard wrote of a target file that several shards write
+// (SPEC.md).
 //
-// Plain values; no file is touched. Digests are 32 lower-case hexadecimal digits, or empty where
-// there is none; in one record either everything that can have a digest has one or nothing has.
+// Plain values; no file is touched. Digests are 32 lower-case hexadecimal digits, or empty. Either
+// all digests of a record are present or none.
 #ifndef RESHARD_SRC_RECORD_BLOCK_RECORD_H_
 #define RESHARD_SRC_RECORD_BLOCK_RECORD_H_
 
@@ -17,7 +18,7 @@
 
 namespace reshard {
 
-// The logical digest of what was taken from one source.
+// The logical digest of the bytes taken from one source.
 struct TakenDigest {
   uint64_t source = 0;  // its number in BlockRecord::sources
   std::string digest = {};
@@ -25,9 +26,9 @@ struct TakenDigest {
   friend bool operator==(const TakenDigest&, const TakenDigest&) = default;
 };
 
-// What the part holds of one Value.
+// The part's bytes of a Value.
 struct PartialValue {
-  RecordedValue value;  // the whole Value, with the digest of what the part has of it
+  RecordedValue value;  // describes the whole Value; its digest covers the part's bytes
   std::vector<TakenDigest> taken = {};  // sorted by source
   uint64_t lost = 0;   // finite values of the part that a cast made infinite or NaN
   uint64_t zeros = 0;  // values of the part that a cast made zero
@@ -42,12 +43,12 @@ struct BlockRecord {
   ByteRange part;                        // from a block's beginning to a block's or the file's end
   std::vector<std::string> blocks = {};  // digests of the part's blocks; empty: no digests
   std::vector<ManifestSource> sources = {};  // of the whole file, without digests, sorted by path
-  std::vector<PartialValue> values = {};     // those that the part has bytes of, in file order
+  std::vector<PartialValue> values = {};     // with bytes in the part, in file order
 
   friend bool operator==(const BlockRecord&, const BlockRecord&) = default;
 };
 
-// Returns the record's bytes. Errors: kInvalidArgument for what no block record may hold.
+// Returns the record's bytes. Errors: kInvalidArgument for values that a block record cannot hold.
 Result<std::string> EncodeBlockRecord(const BlockRecord& record);
 
 // Parses a whole record; `path` names it in messages. Any byte that is not as it was written is

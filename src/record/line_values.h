@@ -1,6 +1,6 @@
-// LineValues: what a line of origin.jsonl holds, value by value.
+// LineValues: reads the values of a line of origin.jsonl.
 //
-// Not for use from several threads at once.
+// One thread at a time.
 #ifndef RESHARD_SRC_RECORD_LINE_VALUES_H_
 #define RESHARD_SRC_RECORD_LINE_VALUES_H_
 
@@ -16,11 +16,11 @@
 
 namespace reshard {
 
-// Members are asked for by the path of their keys, such as "options.casts". One that is missing is
-// empty; once one is not as the functions expect it, ok() is false and nothing counts.
+// Members are named by the path of their keys, such as "options.casts". A missing member is empty.
+// After a member of an unexpected form, ok() is false and all results are invalid.
 class LineValues {
  public:
-  // Returns nothing for what is no JSON object.
+  // Returns no value if the line is not a JSON object.
   static std::optional<LineValues> Read(std::string_view line);
 
   bool ok() const { return ok_; }
@@ -41,7 +41,7 @@ class LineValues {
  private:
   class Reader;
   struct Value {
-    std::optional<std::string> text;  // of a number or a truth as JSON has them; nothing for null
+    std::optional<std::string> text;  // a number, true or false as in the JSON; no value for null
     int lists = 0;                    // that it lies in
   };
   using Values = std::map<std::string, std::vector<Value>>;

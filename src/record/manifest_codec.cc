@@ -292,7 +292,7 @@ class ManifestReader {
 constexpr std::string_view kSealBegin = ",\n  \"digest\": \"";
 constexpr std::string_view kSealEnd = "\"\n}\n";
 
-// The bytes before the seal; all of them when there is none.
+// The bytes before the seal; all bytes if there is none.
 std::string_view SealedBytes(std::string_view bytes) {
   const size_t seal = kSealBegin.size() + kDigestDigits + kSealEnd.size();
   if (bytes.size() < seal || !bytes.ends_with(kSealEnd) ||
@@ -422,7 +422,7 @@ Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path) 
     return CorruptError(fmt::format("{}: {} bytes, but a manifest has at most {}", Escape(path),
                                     bytes.size(), kMaxManifestBytes));
   }
-  // Before anything else: damage is told from what another version wrote.
+  // This check comes first: it tells damage from another version.
   const std::string_view sealed = SealedBytes(bytes);
   const bool has_seal = sealed.size() < bytes.size();
   if (has_seal) {

@@ -1,8 +1,8 @@
 // Manifest: the list of files that make up a finished target folder (SPEC.md), and the names in
 // such a folder.
 //
-// Bytes to struct and back; no file is touched. Plain values; no locking. Digests are 32 lower-case
-// hexadecimal digits, or empty where there is none.
+// Converts between bytes and struct; no file is touched. Plain values; no locking. Digests are 32
+// lower-case hexadecimal digits, or empty if there is none.
 #ifndef RESHARD_SRC_RECORD_MANIFEST_CODEC_H_
 #define RESHARD_SRC_RECORD_MANIFEST_CODEC_H_
 
@@ -27,13 +27,14 @@ bool IsManifestName(std::string_view name);
 // "checksums_partS.xxh128".
 std::string ChecksumsName(std::string_view manifest_name);
 
-// Returns where the part record of the target file at `path` lies, relative to the target folder.
+// Returns the path of the part record of the target file at `path`, in the target folder.
 std::string RecordPath(std::string_view path);
-// Returns the path of the file whose part record is at `record_path`; nothing where no record is.
+// Returns the path of the file whose part record is at `record_path`; no value if no record has
+// this path.
 std::optional<std::string_view> RecordedPath(std::string_view record_path);
 
-// Returns what of reshard's own lies at `path`, relative to a target folder, in words; nothing
-// where target files may lie.
+// If a path in a target folder is reserved for reshard, returns its purpose in words; no value if
+// target files may have it.
 std::optional<std::string> ReservedFor(std::string_view path);
 
 // Returns ok for the path of a target file that a manifest may hold (SPEC.md, "Limits").
@@ -44,13 +45,13 @@ inline constexpr uint64_t kMaxManifestBytes = uint64_t{512} << 20;
 
 struct ManifestFile {
   std::string path;         // relative to the manifest's folder
-  uint64_t size = 0;        // of an encrypted file: of what it decrypts to
+  uint64_t size = 0;        // for an encrypted file, the size of the decrypted bytes
   std::string digest = {};  // of its bytes; likewise
   // Of its part record, at RecordPath(path).
   uint64_t record_size = 0;
   std::string record_digest = {};
   std::optional<EncryptionMode> encryption = {};
-  std::string key_check = {};  // KeyCheck of its key; empty where it is not known
+  std::string key_check = {};  // KeyCheck of its key; empty if unknown
 
   // The bytes that it has on the disk.
   uint64_t stored_size() const { return encryption ? EncryptedBytes(*encryption, size) : size; }
@@ -61,13 +62,13 @@ struct ManifestFile {
 struct ManifestSource {
   std::string path;  // relative to the source folder
   uint64_t size = 0;
-  std::string digest = {};  // of what was taken from it (SourceDigest)
+  std::string digest = {};  // of the bytes taken from it (SourceDigest)
 
   friend bool operator==(const ManifestSource&, const ManifestSource&) = default;
 };
 
-// SourceStamp: what tells that a source file is still the one that a set was made of. Not its
-// device, which is another number when the file system is mounted anew.
+// SourceStamp: shows that a source file is still the one that a set was made from. It leaves out
+// the device, whose number may change with a mount.
 struct SourceStamp {
   std::string path;  // relative to the source folder
   uint64_t size = 0;
@@ -83,7 +84,7 @@ struct Manifest {
   std::string source_strategy = {};  // digests of the layouts
   std::string target_strategy = {};
   std::vector<ManifestSource> sources = {};
-  // Of all files that the runs chose, an index included; those of schema 2 have none.
+  // Stamps of all files that the runs chose, an index included. Empty in schema 2.
   std::vector<SourceStamp> stamps = {};
   std::vector<ManifestFile> files = {};
 
@@ -94,8 +95,8 @@ struct Manifest {
 // Errors: kInvalidArgument.
 Status CheckFingerprint(std::string_view fingerprint);
 
-// Returns the file's bytes, which depend on nothing but `manifest`; the order of its files, sources
-// and stamps does not matter. Errors: kInvalidArgument for what no manifest may hold.
+// Returns the file's bytes. They depend on `manifest` alone; the order of its files, sources and
+// stamps does not matter. Errors: kInvalidArgument for values that a manifest cannot hold.
 Result<std::string> EncodeManifest(Manifest manifest);
 
 // Parses a whole file; `path` names it in messages. Any byte that is not as it was written is
@@ -106,7 +107,7 @@ Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path);
 // disk, sorted by path.
 std::string EncodeChecksums(const Manifest& manifest);
 
-// Returns what closes a manifest that begins with `bytes`: its last member, which is their digest.
+// Returns the last member of a manifest that begins with `bytes`. This member is their digest.
 std::string ManifestSeal(std::string_view bytes);
 
 }  // namespace reshard

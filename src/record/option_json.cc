@@ -67,7 +67,7 @@ class AsJson {
   std::string_view name_;
 };
 
-// Nothing where a line does not have the option.
+// No value if the line does not have the option.
 std::optional<OptionValue> ReadValue(const Option& option, LineValues& line) {
   const std::string member = fmt::format("options.{}", option.name);
   if (option.type == OptionType::kRenames) {

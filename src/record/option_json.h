@@ -1,5 +1,5 @@
-// Options of conversions as records have them (SPEC.md): JSON by the type of the option, so that a
-// row of the option table is all that a new one needs.
+// Options of conversions in JSON, as records have them (SPEC.md). The form follows from the type of
+// the option, so a new option needs only its row in the option table.
 //
 // Pure functions; any thread.
 #ifndef RESHARD_SRC_RECORD_OPTION_JSON_H_
@@ -17,12 +17,12 @@ namespace reshard {
 // records have no values of its type.
 std::string OptionAsJson(const Option& option, const OptionValue& value);
 
-// Returns the object of those options that change bytes, but for what has members of its own: each
-// that is not as usual, and the size of a file in a format that has one.
+// Returns an object of the options that change bytes and differ from their defaults. A format that
+// has a file size always states it. Options with members of their own are left out.
 std::string OptionsAsJson(ConversionSpec spec);
 
-// Sets in `spec` what such an object, the member "options" of a line, has of the options that a
-// check of the target takes. What is not as OptionAsJson writes it makes `line` not ok.
+// Reads such an object, the member "options" of `line`, into `spec`: the options that a check of
+// the target takes. If a value has another form than OptionAsJson writes, `line` is not ok.
 void ReadOptions(LineValues& line, ConversionSpec& spec);
 
 }  // namespace reshard

@@ -20,7 +20,7 @@ namespace {
 // A tree of nlohmann's would need memory to be destroyed, too: objects are written member by
 // member.
 
-// Null for none; "path" is null where the strategy was in memory.
+// Null for none; "path" is null if the strategy was in memory.
 std::string StrategyAsJson(const StrategyRef& strategy, const std::string& digest) {
   if (strategy.empty()) return "null";
   return fmt::format(R"({{"path":{},"digest":{}}})", BytesAsJsonOrNull(strategy.path()),
@@ -47,7 +47,7 @@ std::string LeftFileAsJson(const ManifestFile& file) {
                       : "");
 }
 
-// Takes "names" in "options", and "left", of a line; of other members nothing.
+// Takes "names" in "options", and "left"; ignores other members.
 class LastRunReader final : public JsonReader {
  public:
   LastRunReader() : JsonReader("a line") {}
@@ -96,7 +96,7 @@ std::optional<OriginRun> RunOf(std::string_view text) {
   return run;
 }
 
-// XXH3-128 of a line for each source, or nothing where one has no digest.
+// XXH3-128 of a line for each source; no value if a source has no digest.
 std::string SourcesDigest(const Manifest& manifest) {
   Xxh3 lines;
   for (const ManifestSource& source : manifest.sources) {
@@ -152,7 +152,7 @@ std::optional<OriginRun> OptionsOfLastRun(std::string_view bytes) {
       if (!run) return std::nullopt;
       last = run;
     }
-    // An earlier set that this one replaced ends those that joined.
+    // A run that replaced an earlier set ends the sequence of runs that joined.
     if (!run || run->plan != last->plan) break;
     if (run->spec.selection.ranks.empty()) {
       ranks.clear();

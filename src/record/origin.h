@@ -1,4 +1,4 @@
-// Origin: where the files of a target folder came from, a line for each run (SPEC.md).
+// Origin: the sources of the files in a target folder, a line for each run (SPEC.md).
 //
 // Pure functions; any thread.
 #ifndef RESHARD_SRC_RECORD_ORIGIN_H_
@@ -18,7 +18,7 @@ namespace reshard {
 
 inline constexpr std::string_view kOriginName = "origin.jsonl";
 
-// What options do not tell of a run. Digests are 32 hexadecimal digits; empty: none.
+// Facts of a run that its options do not have. Digests are 32 hexadecimal digits; empty: none.
 struct OriginFacts {
   std::string plan;             // its fingerprint
   std::string source_strategy;  // digests
@@ -26,40 +26,39 @@ struct OriginFacts {
   std::optional<std::pair<uint64_t, uint64_t>> step = {};  // epoch, step
 };
 
-// Returns what is known before the run: a JSON object, without a line's end. Paths are as they were
-// given; no keys, no times, nothing of the host.
+// Returns the facts known before the run: a JSON object, without the end of the line. Paths are as
+// given. It has no keys, no times and no data about the host.
 std::string EncodeOrigin(const ConversionSpec& spec, const OriginFacts& facts);
 
-// Returns the line, with its end, of a run that EncodeOrigin told of and that `manifest` came of;
-// `left` are files of sets before that it does not list and that are still there.
+// Returns the complete line of a run, from the result of EncodeOrigin and its `manifest`. `left`
+// are files of earlier sets that still exist and that the manifest does not list.
 std::string OriginLine(std::string_view origin, const Manifest& manifest,
                        const std::vector<ManifestFile>& left = {});
 
-// Returns the file that holds `before`, the old one or nothing, and then `line`; nothing where that
-// is its last line already.
+// Returns the new content of the file: `before`, the old content or empty, followed by `line`.
+// Returns no value if `line` is its last line already.
 std::optional<std::string> WithOriginLine(std::string before, std::string_view line);
 
-// What a line tells of a run.
+// The facts in a line about its run.
 struct OriginRun {
   std::string plan;
-  // The strategies' paths, and the options that were not as usual. Its `ranks` are those of all
-  // runs of the plan together; none: all.
+  // The paths of the strategies, and the options that differ from their defaults. `ranks` covers
+  // all runs of the plan together; empty: all ranks.
   ConversionSpec spec;
   std::string source_strategy;  // digests; empty: none
   std::string target_strategy;
 };
 
-// Returns what the last line of `bytes`, those of the file, tells of its run; nothing if it is none
-// that can be read.
+// Returns the facts in the last line of the file content `bytes`; no value if it cannot be read.
 std::optional<OriginRun> OptionsOfLastRun(std::string_view bytes);
 
 struct LastRun {
-  std::string format;              // as `--format` has it; empty: that of the source
+  std::string format;              // as in `--format`; empty: the source's format
   std::string names;               // the pattern that files are named by; empty: the usual one
   std::vector<ManifestFile> left;  // path, size, digest, encryption
 };
 
-// Returns what the last line of `bytes`, those of the file, tells, as far as it can be read.
+// Returns the facts in the last line of the file content `bytes`, as far as it can be read.
 LastRun LastRunOf(std::string_view bytes);
 
 // More than any such file has.

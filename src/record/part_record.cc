@@ -122,8 +122,9 @@ Status SealedLines::TakeLine(std::string_view line, const LineSink& on_line) {
                     Escape(where), Quote(line), kManifestAdvice));
   }
   if (lines_ > 1 && line.starts_with(kRecordSealBegin)) {
-    std::string expected = PartRecordSeal(sealed_, lines_ - 2);  // neither the first nor this one
-    expected.pop_back();                                         // its end
+    // without the first line and this one
+    std::string expected = PartRecordSeal(sealed_, lines_ - 2);
+    expected.pop_back();  // its end
     if (line != expected) {
       return CorruptError(
           fmt::format("{}: damaged: for the lines before it expected {}, found {}; {}",

@@ -1,9 +1,9 @@
-// Part record: what one target file holds, with the digests that prove it (SPEC.md), and what that
-// says of its sources.
+// Part record: the content of one target file, with the digests that prove it (SPEC.md). Also sums
+// up the bytes that part records took from each source.
 //
-// Encoder and parser stream: neither holds more than the head and one line. Move-only; one thread
-// at a time. Digests are 32 lower-case hexadecimal digits, or empty where there is none; in one
-// record either everything that can have a digest has one or nothing has.
+// Encoder and parser stream: they hold the head and a single line. Move-only; one thread at a time.
+// Digests are 32 lower-case hexadecimal digits, or empty. Either all digests of a record are
+// present or none.
 #ifndef RESHARD_SRC_RECORD_PART_RECORD_H_
 #define RESHARD_SRC_RECORD_PART_RECORD_H_
 
@@ -26,7 +26,7 @@ namespace reshard {
 // The bytes of a target file that have a digest of their own; its last block may be shorter.
 inline constexpr uint64_t kDigestBlockBytes = uint64_t{64} << 20;
 
-// The most bytes of one line, its end included.
+// The most bytes of a line, with its end.
 inline constexpr uint64_t kMaxRecordLineBytes = uint64_t{64} << 20;
 
 // How many values of a parameter casts changed beyond rounding in a target file.
@@ -56,28 +56,28 @@ struct PartRecordHead {
   friend bool operator==(const PartRecordHead&, const PartRecordHead&) = default;
 };
 
-// The content of one Value of the target file.
+// The content of a Value of the target file.
 struct RecordedValue {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape full_shape = {};
-  Box box = {};         // of the parameter on this rank, of which the Value may be a part
+  Box box = {};         // of the parameter on this rank; the Value may be a part of the box
   uint64_t offset = 0;  // bytes of the target file
   uint64_t length = 0;
   std::string digest = {};              // partial logical digest of these bytes
-  std::optional<DType> cast_from = {};  // the sources' dtype, where it is another one
+  std::optional<DType> cast_from = {};  // the sources' dtype, if it differs
 
   friend bool operator==(const RecordedValue&, const RecordedValue&) = default;
 };
 
-// The last line of a record: the digest of all lines before it, and how many followed the first. No
-// other line begins like this.
+// The last line of a record: the digest of all lines before it, and the number of lines after the
+// first. No other line has this beginning.
 inline constexpr std::string_view kRecordSealBegin = "{\"digest\":";
 
 // Returns the line, its end included, that follows `lines`.
 std::string PartRecordSeal(const Xxh3& lines, uint64_t values);
 
-// SealedLines: a record of lines, whose last one is such a seal. Holds no more than one line.
+// SealedLines: a record of lines whose last line is such a seal. Holds at most a line.
 class SealedLines {
  public:
   // Takes a line without its end; `where` names it in messages.
@@ -86,8 +86,8 @@ class SealedLines {
   // `path` names the record in messages.
   explicit SealedLines(std::string path) : path_(std::move(path)) {}
 
-  // Takes the record's next bytes, cut anywhere, and hands each line but the last to `on_line`.
-  // After an error nothing more may be fed. Errors: kCorrupt; those of `on_line`.
+  // Takes the record's next bytes, cut anywhere, and passes each line but the last to `on_line`. Do
+  // not call it again after an error. Errors: kCorrupt; those of `on_line`.
   Status Feed(std::string_view bytes, const LineSink& on_line);
 
   // After the last bytes. Any byte that is not as it was written is noticed by now.
@@ -104,7 +104,7 @@ class SealedLines {
   std::string path_;
   Xxh3 whole_;
   uint64_t size_ = 0;
-  std::string unfinished_;  // the line whose end has not come
+  std::string unfinished_;  // the line whose end is missing
   uint64_t lines_ = 0;
   Xxh3 sealed_;  // of the lines so far
   bool closed_ = false;
@@ -117,13 +117,13 @@ class PartRecordEncoder {
 
   explicit PartRecordEncoder(Sink sink);
 
-  // First the head, then each Value in file order, then Finish.
-  // Errors: the sink's; kInvalidArgument for what no part record may hold.
+  // First the head, then each Value in file order, then Finish. Errors: the sink's;
+  // kInvalidArgument for values that a part record cannot hold.
   Status WriteHead(const PartRecordHead& head);
   Status WriteValue(const RecordedValue& value);
   Status Finish();
 
-  // Of all bytes of the record, once it is finished: what the manifest says of it.
+  // The size and digest of the finished record, for the manifest.
   uint64_t size() const { return size_; }
   std::string HexDigest() const { return whole_.HexDigest(); }
 
@@ -134,24 +134,24 @@ class PartRecordEncoder {
   Xxh3 whole_;
   uint64_t size_ = 0;
   uint64_t values_ = 0;
-  std::string path_;  // what follows is of the head
+  std::string path_;  // the members below belong to the head
   uint64_t target_size_ = 0;
   bool has_digests_ = false;
   uint64_t end_ = 0;  // of the last Value's content
-  std::string line_;  // of a Value: one place for all of them
+  std::string line_;  // of a Value: one buffer for all Values
 };
 
 class PartRecordParser {
  public:
   using ValueSink = std::function<void(const RecordedValue& value)>;
 
-  // `path` names the record in messages. `on_value` gets each Value as it is read; only a Finish
-  // that is ok proves what it got. Where nobody asks for the Values, `on_value` empty, their lines
-  // are not parsed: the digest of the last line speaks for them.
+  // `path` names the record in messages. `on_value` gets each Value as it is read. The Values are
+  // valid only if Finish is ok. If `on_value` is empty, the lines of Values are not parsed, and the
+  // digest in the last line proves them.
   explicit PartRecordParser(std::string path, ValueSink on_value = {});
 
-  // Takes the record's next bytes, cut anywhere. After an error nothing more may be fed.
-  // Errors: kCorrupt; kUnsupported for another schema_version.
+  // Takes the record's next bytes, cut anywhere. Do not call it again after an error. Errors:
+  // kCorrupt; kUnsupported for another schema_version.
   Status Feed(std::string_view bytes);
 
   // After the last bytes. Any byte that is not as it was written is noticed by now.
@@ -174,12 +174,12 @@ class PartRecordParser {
   uint64_t end_ = 0;  // of the last Value's content
 };
 
-// Sets `line` to what says of a parameter that it was taken, for each SourceDigest that it is added
+// Sets `line` to the statement that a parameter was taken, for each SourceDigest that it is added
 // to.
 void SetTakenParameter(std::string_view name, DType dtype, const Shape& full_shape,
                        std::string& line);
 
-// The digest of what one target file took from one source file.
+// The digest of the bytes that one target file took from one source file.
 class SourceDigest {
  public:
   // Adds a parameter, in the order of the target file: its line, and the logical digest
@@ -193,11 +193,11 @@ class SourceDigest {
   std::string line_;  // one place for all parameters
 };
 
-// The digests of what all target files of a manifest took from each source file.
+// The digests of the bytes that all target files of a manifest took from each source file.
 class SourceSummary {
  public:
-  // Adds what a part record says of its sources. Records come sorted by target path.
-  // Errors: kMismatch when records disagree on a source's size.
+  // Adds the facts of a part record about its sources. Records come sorted by target path. Errors:
+  // kMismatch if records disagree on a source's size.
   Status Add(const PartRecordHead& head);
 
   // Returns the sources, sorted by path; one without digests in a record has none.

@@ -1,5 +1,5 @@
-// What manifests, part records and block records have in common: what they may hold, the head of a
-// record, the Value, and how members are read. Pure functions; any thread.
+// The common parts of manifests, part records and block records: their limits, the head of a
+// record, the Value, and the reading of members. Pure functions; any thread.
 #ifndef RESHARD_SRC_RECORD_RECORD_FIELDS_H_
 #define RESHARD_SRC_RECORD_RECORD_FIELDS_H_
 
@@ -26,8 +26,8 @@ inline constexpr std::string_view kManifestTool = "reshard";
 // What to do about a damaged manifest or record.
 inline constexpr const char* kManifestAdvice = "restore it from a copy, or convert again";
 
-// Why a manifest or record may not hold what it holds; nothing where it may. Encoders refuse the
-// same as parsers.
+// The reason why a manifest or record is invalid; no value if it is valid. Encoders and parsers
+// refuse the same values.
 using Fault = std::optional<std::string>;
 
 Fault FingerprintFault(std::string_view fingerprint);
@@ -119,7 +119,7 @@ std::string_view LastPath(const std::vector<Entry>& entries) {
   return entries.empty() ? std::string_view() : entries.back().path;
 }
 
-// Reads a manifest, or a line of a record. Errors: those of ReadStrictJson, with what to do.
+// Reads a manifest, or a line of a record. Errors: those of ReadStrictJson, with advice.
 Status ReadWithAdvice(std::string_view text, const std::string& where, const JsonShape& shape,
                       const JsonSink& sink);
 

@@ -178,7 +178,7 @@ class ShapeReader final : public JsonReader {
     return Fail(OfValue(fmt::format("expected {}, found {}", NameOf(next_->kind), found)));
   }
 
-  // With the name of the value that comes next; objects and arrays are named by what is in them.
+  // With the name of the next value. Objects and arrays are named by their members.
   std::string OfValue(const std::string& what) const {
     if (next_->name == nullptr || next_->kind == JsonKind::kObject) return what;
     return fmt::format("\"{}\": {}", next_->name, what);

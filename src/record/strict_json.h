@@ -1,6 +1,6 @@
-// Strict JSON: documents whose members are known, in one order, and there unless they may be
-// missing; and names and paths, which are any bytes, as JSON strings, which are UTF-8. No state;
-// any thread.
+// Strict JSON: documents with known members in a fixed order; only optional members may be missing.
+// Names and paths are any bytes and JSON strings are UTF-8, so this file also has their encoding.
+// No state; any thread.
 #ifndef RESHARD_SRC_RECORD_STRICT_JSON_H_
 #define RESHARD_SRC_RECORD_STRICT_JSON_H_
 
@@ -23,7 +23,7 @@ void AppendBytesAsJson(std::string_view bytes, std::string& out);
 // Returns null in place of an empty string.
 std::string BytesAsJsonOrNull(std::string_view bytes);
 
-// Returns the JSON list of what `to_json` makes of each item.
+// Returns the JSON list of the results of `to_json` for each item.
 template <typename Items, typename ToJson>
 std::string JsonList(const Items& items, ToJson to_json) {
   std::string json = "[";
@@ -34,8 +34,8 @@ std::string JsonList(const Items& items, ToJson to_json) {
   return json + ']';
 }
 
-// Returns the bytes that the string `text`, UTF-8 and out of its JSON, stands for, or nothing when
-// no bytes come as this string.
+// Returns the bytes that a string stands for; no value if no bytes are encoded so. `text` is UTF-8,
+// already decoded from JSON.
 std::optional<std::string> BytesOfText(std::string_view text);
 
 enum class JsonKind : uint8_t {
@@ -47,7 +47,7 @@ enum class JsonKind : uint8_t {
   kArray,
 };
 
-// What may stand in one place of a document.
+// The values allowed at a place of a document.
 struct JsonShape {
   const char* name;  // of the member; null for the elements of an array
   JsonKind kind;
@@ -57,12 +57,12 @@ struct JsonShape {
   bool may_miss = false;  // a member
 };
 
-// Takes each value, with the bytes that it stands for in place of the text of kBytes, and each
-// object once its members have been taken; never an array. An error ends the reading.
+// Receives each value, with the bytes it stands for if its kind is kBytes, and each object after
+// its members; never an array. An error ends the reading.
 using JsonSink = std::function<Status(int field, const JsonValue& value)>;
 
-// Reads one document, without a tree of it; `where` names it in messages, and `shape` is that of an
-// object. Errors: kCorrupt, naming the byte and the member; the sink's, with the same in front.
+// Reads one document, without building a tree. `where` names it in messages; `shape` describes an
+// object. Errors: kCorrupt, naming the byte and the member; the sink's errors with the same prefix.
 Status ReadStrictJson(std::string_view bytes, const std::string& where, const JsonShape& shape,
                       const JsonSink& sink);
 

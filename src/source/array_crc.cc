@@ -15,8 +15,8 @@
 namespace reshard {
 namespace {
 
-// Returns how many zero bytes MindSpore takes for `value`, the little-endian integer that is all of
-// an array of no dimension; nothing for a negative one.
+// Returns the number of zero bytes that MindSpore uses for `value`, the little-endian integer in an
+// array without dimensions; no value if it is negative.
 std::optional<uint64_t> CountOf(std::span<const std::byte> value, bool is_signed) {
   uint64_t count = 0;
   for (size_t i = value.size(); i-- > 0;) count = count << 8 | std::to_integer<uint64_t>(value[i]);
@@ -48,7 +48,7 @@ Result<ArrayCrc> CrcOfArrays(const FileTable& table, const ReadContent& read) {
     plain.Update(BytesOf(array.name));
     const bool is_number =
         array.shape.empty() && IsInteger(array.dtype) && array.bytes == ItemBytes(array.dtype);
-    std::vector<std::byte> number_bytes;  // of one that is no array
+    std::vector<std::byte> number_bytes;  // for an array without dimensions
     for (const ByteRange& content : array.content) {
       RESHARD_RETURN_IF_ERROR(read(content, [&](std::span<const std::byte> bytes) {
         plain.Update(bytes);

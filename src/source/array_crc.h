@@ -18,8 +18,8 @@ namespace reshard {
 
 // Of names and contents, in the order of the names.
 struct ArrayCrc {
-  // MindSpore's number. For an integer that is no array, it takes as many zero bytes as the integer
-  // says. Where it cannot tell a number, as for a negative one, contents count as they are.
+  // MindSpore's number. For an integer without dimensions, MindSpore uses as many zero bytes as the
+  // integer says. If it cannot compute a number, as for a negative one, contents count as they are.
   uint32_t mindspore = 0;
   uint32_t plain = 0;  // of contents as they are
 };
@@ -28,12 +28,11 @@ struct ArrayCrc {
 using ReadContent = std::function<Status(
     ByteRange range, const std::function<void(std::span<const std::byte>)>& take)>;
 
-// Of the contents of all arrays of `table`, by `read`. Errors: those of `read`.
+// Of the contents of all arrays of `table`, read by `read`. Errors: those of `read`.
 Result<ArrayCrc> CrcOfArrays(const FileTable& table, const ReadContent& read);
 
-// Reads the contents of all arrays of `table`, which is that of `file`. `progress`, which may be
-// empty, is called with the bytes read since its last call. Any thread.
-// Errors: those of SourceFiles; kCancelled.
+// Reads the contents of all arrays of `table`, the table of `file`. `progress` gets the bytes read
+// since its last call; it may be empty. Any thread. Errors: those of SourceFiles; kCancelled.
 Result<ArrayCrc> CrcOfArrays(SourceFiles& files, FileId file, const FileTable& table,
                              const std::function<void(uint64_t)>& progress,
                              const std::stop_token& stop);

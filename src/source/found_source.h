@@ -1,8 +1,8 @@
-// FoundSource: what a family of sources finds at a path: its files, where tensors lie in them, and
-// what of their tables counts.
+// FoundSource: the result of looking for a family of sources at a path: its files, the places of
+// its tensors, and the parts of its tables that count.
 //
-// A family whose sources say themselves where tensors lie is one SourceFinder; OpenSource
-// (src/convert/opened_source.h) has the list of them.
+// A SourceFinder looks for one family, whose sources state themselves where tensors lie. OpenSource
+// (src/convert/opened_source.h) has the list of finders.
 #ifndef RESHARD_SRC_SOURCE_FOUND_SOURCE_H_
 #define RESHARD_SRC_SOURCE_FOUND_SOURCE_H_
 
@@ -34,7 +34,7 @@ struct ChosenFile {
   FileIdentity identity;  // as it was when it was chosen
 };
 
-// What of the tables of its files counts for a family. Thread-safe.
+// Selects the parts of the files' tables that count for a family. Thread-safe.
 class FamilyTables {
  public:
   virtual ~FamilyTables() = default;
@@ -44,14 +44,15 @@ class FamilyTables {
                                    const std::shared_ptr<const FileTable>& like) const {
     return ReadFileTable(files, file, memory, like);
   }
-  // Returns what counts of `read`, a table with the names of SourceRequest::new_names; `path` is
-  // for messages. Errors: kMismatch where the file lacks what it ought to have.
+  // Returns the part of `read` that counts. `read` is a table with the names of
+  // SourceRequest::new_names; `path` is for messages. Errors: kMismatch if the file lacks an
+  // expected tensor.
   virtual Result<IndexedFile> Choose(IndexedFile read, const std::string& path) = 0;
   // As CoveredByCrc of indexed_file.h.
   virtual Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) const {
     return reshard::CoveredByCrc(files, file);
   }
-  // Returns what there is to say once each file was chosen from.
+  // Returns warnings, once Choose was called for each file.
   virtual std::vector<Warning> Warnings() const { return {}; }
 };
 
@@ -63,29 +64,30 @@ struct FoundSource {
   std::unique_ptr<FamilyTables> tables;  // null: all of each file counts, as its reader reads it
   std::vector<Warning> warnings;
 
-  // Whether ranks are mere numbers of the files, whose names state no rank.
+  // Whether ranks are just numbers of the files, whose names have no rank.
   bool files_are_numbered = false;
   bool looks_into_all = false;  // whether each file is looked into when the source is opened
-  // A file that says where the tensors are, such as an index; its rank means nothing.
+  // A file that lists the places of tensors, such as an index; its rank has no meaning.
   std::optional<ChosenFile> index = {};
   std::vector<std::string> indexed = {};  // the paths of all files that it names, there or not
-  std::optional<int64_t> rest = {};       // the rank of the file with what it does not name
+  // the rank of the file with the tensors that the index does not name
+  std::optional<int64_t> rest = {};
 };
 
-// Where a family looks, and for what.
+// A place to look for a family, and the wanted tensors.
 struct SourceRequest {
   const std::string& path;  // one that is no pattern, of a source without a strategy
-  // From names in the source to those that its tensors have here.
+  // From names in the source to the names of its tensors here.
   const std::map<std::string, std::string>& new_names;
-  // Whether the tensor of a (new) name is wanted: what is not may be missing. Null: all are.
+  // Whether the tensor of a (new) name is wanted; others may be missing. Null: all are wanted.
   std::function<bool(std::string_view)> wants;
-  // Files may be missing: whoever opens one says so.
+  // Files may be missing. Opening a missing file reports it.
   bool files_may_be_missing = false;
-  SourceFiles& files;  // what is found is added to them
+  SourceFiles& files;  // found files are added here
   MemoryCheck memory;
 };
 
-// Returns what the family finds at the path; nothing where it is none of its sources.
+// Returns the source at the path; no value if it does not belong to the family.
 using SourceFinder = Result<std::optional<FoundSource>> (*)(const SourceRequest& request);
 
 }  // namespace reshard

@@ -1,4 +1,4 @@
-// IndexedFile: one checkpoint file and what it holds, whichever container it is.
+// IndexedFile: one checkpoint file and its table, for any container.
 //
 // Immutable once made, so any number of threads may read it.
 #ifndef RESHARD_SRC_SOURCE_INDEXED_FILE_H_
@@ -44,18 +44,18 @@ class IndexedFile {
   const std::vector<StoredArray>& arrays() const { return table_->arrays(); }
   // Returns the one of this name, or null.
   const StoredArray* Find(std::string_view name) const { return table_->Find(name); }
-  // As above; what is returned keeps the table.
+  // As above; the result keeps the table alive.
   std::shared_ptr<const StoredArray> FindShared(std::string_view name) const {
     return {table_, Find(name)};
   }
   const FileTable& table() const { return *table_; }
-  // The CRC-32 that the file states of itself, where it does. It is not checked here.
+  // The CRC-32 that the file states about itself, if it does. It is not checked here.
   const std::optional<StatedCrc>& crc() const { return crc_; }
   bool states_redundancy() const { return states_redundancy_; }        // TableOfFile
   const std::string& sharding_info() const { return sharding_info_; }  // TableOfFile
-  // Whether who indexes such a file from a disk keeps neither it nor a processor busy.
+  // Whether indexing such a file from a disk mostly waits, without keeping disk or processor busy.
   bool IsWaitedFor() const;
-  // About the bytes of memory that all this takes, those of its table included.
+  // About the bytes of memory of this object, its table included.
   size_t memory() const {
     return sizeof(IndexedFile) + sharding_info_.capacity() + table_->memory();
   }
@@ -74,27 +74,27 @@ class IndexedFile {
   std::shared_ptr<const FileTable> table_;
 };
 
-// Returns what a parser reads from; `reader` and `path` outlive it.
+// Returns the bytes for a parser; `reader` and `path` outlive it.
 FileBytes BytesOf(SourceReader& reader, std::string_view path);
 
-// Looks at the file's first bytes, which tell its container, and has that one's reader read the
-// table. Reads headers only. Where all is as `like` says, the table of another file, which may be
-// null, that is the table. Any thread.
-// Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted
-// file without a key, kResourceExhausted beyond kMaxTableBytes, and those of SourceFiles and of
-// `memory`, which is asked now and then.
+// Finds the container from the file's first bytes, and reads the table with the container's reader.
+// Reads headers only. `like` is the table of another file, or null. If both tables are equal,
+// `like` is the result. Any thread.
+// Errors:
+//   kCorrupt: names path, parameter, offset, expected and found values
+//   kUnsupported: an encrypted file without a key
+//   kResourceExhausted: beyond kMaxTableBytes
+//   those of SourceFiles and of `memory`, which is called now and then
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory = {},
                                   const std::shared_ptr<const FileTable>& like = nullptr);
 
-// As above, of one of several files of a set: one without a byte is the .ckpt file of a rank
-// without parameters.
+// As above, for a file of a set: an empty file is the .ckpt file of a rank without parameters.
 Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const MemoryCheck& memory = {},
                                    const std::shared_ptr<const FileTable>& like = nullptr);
 
-// Returns the bytes of which the file states a CRC-32, if it does: what its table's reader returns
-// as StatedCrc::covered. Indexes only files that may state one (Container::covered_by_crc); an
-// encrypted file states none. Any thread. Errors: kCorrupt for a number that is no CRC-32; those of
-// SourceFiles.
+// Returns the bytes that the file's CRC-32 covers, if it states one, as in StatedCrc::covered.
+// Indexes only files that may state one (Container::covered_by_crc). An encrypted file states none.
+// Any thread. Errors: kCorrupt for an invalid CRC-32; those of SourceFiles.
 Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file);
 
 }  // namespace reshard

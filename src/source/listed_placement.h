@@ -1,6 +1,7 @@
-// ListedPlacement: parts of tensors that are stated one by one.
+// ListedPlacement: parts of tensors that are listed one by one.
 //
-// What is not stated is whole in each file that has it, unless all is stated. One stage.
+// A tensor that is not listed is whole in each file that has it, unless all tensors are listed. One
+// stage.
 #ifndef RESHARD_SRC_SOURCE_LISTED_PLACEMENT_H_
 #define RESHARD_SRC_SOURCE_LISTED_PLACEMENT_H_
 
@@ -24,12 +25,12 @@ class ListedPlacement final : public Placement {
  public:
   // Each file stands alone; its rank is its place here. Ranks of `parts` are such places, too.
   explicit ListedPlacement(std::span<const FileId> files, PartList parts = {});
-  // By rank; all of them hold the same, as far as they hold it: any of them will do.
+  // By rank. The files are replicas: any file that has a tensor will do.
   explicit ListedPlacement(std::map<int64_t, FileId> replicas);
-  // By rank, from 0 on; together they are a folder of whole tensors. Those of `weights` are in the
-  // files that it says, by rank; all others in that of `rest`, where there is one.
+  // A folder of whole tensors, by rank, from 0 on. `weights` gives the rank of a tensor's file. All
+  // other tensors are in the file of `rest`, if there is one.
   ListedPlacement(std::map<int64_t, FileId> files, WeightMap weights, std::optional<int64_t> rest);
-  // The files of one stage, which hold nothing but the parts of `all`, all tensors that there are.
+  // The files of a stage. They have only the parts of `all`, the list of all tensors.
   ListedPlacement(RankedFiles files, PartList all);
 
   std::optional<int64_t> HomeOf(std::string_view name) const override;

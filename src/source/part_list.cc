@@ -11,7 +11,7 @@ namespace {
 // So many parts, or boxes around parts, have a box around them.
 constexpr size_t kFan = 16;
 
-// About the bytes of a node of a set, with those of the shape in it.
+// About the bytes of a set's node, with the shape in it.
 constexpr size_t kOfShape = 128;
 
 // Boxes around `width` parts each, `count` in all.
@@ -77,7 +77,7 @@ void PartList::ForEachOverlap(const Tensor& tensor, const Box& box, const Visito
   const size_t dims = box.dims();
   const std::vector<Level> levels = LevelsAbove(tensor.parts.size());
   const int64_t* const bounds = bounds_.data() + tensor.bounds;
-  // Returns how many parts from `part` on, where a box around some begins, need no look.
+  // Returns how many parts from `part` on can be skipped, as the box around them does not overlap.
   const auto misses = [&](size_t part) -> size_t {
     for (size_t i = levels.size(); i-- > 0;) {
       const auto& [width, count, before] = levels[i];

@@ -1,9 +1,8 @@
-// PartList: which stored arrays are which boxes of which tensors, stated one by one; and
-// PartListBuilder, which sorts them.
+// PartList: lists the stored arrays with their boxes and tensors. PartListBuilder sorts them.
 //
-// There may be millions of parts: one takes about 70 bytes and the name of its array, if that is
-// not the tensor's. Immutable, so any number of threads may read it. Boxes and shapes count
-// elements.
+// There may be millions of parts. A part takes about 70 bytes, plus the name of its array if it
+// differs from the tensor's. Immutable, so any number of threads may read it. Boxes and shapes
+// count elements.
 #ifndef RESHARD_SRC_SOURCE_PART_LIST_H_
 #define RESHARD_SRC_SOURCE_PART_LIST_H_
 
@@ -72,8 +71,8 @@ class PartList {
   const Tensor* Find(std::string_view name) const;
 
   // Calls visit(replicas) for each box of a tensor's parts that shares elements with `box`, with
-  // the parts of that box, until one of the calls returns false. Costs little more than as many
-  // calls if boxes that lie side by side begin near one another, as those of a grid do.
+  // the parts of that box, until a call returns false. If neighbouring boxes begin near each other,
+  // as in a grid, the cost is little more than that of the calls.
   using Visitor = std::function<bool(std::span<const Part> replicas)>;
   void ForEachOverlap(const Tensor& tensor, const Box& box, const Visitor& visit) const;
   // Returns the part and those behind it that have its box.
@@ -90,10 +89,10 @@ class PartList {
   NameArena names_;
   std::set<Shape> shapes_;
   KeptInBlocks<int64_t> begins_;
-  std::vector<Part> parts_;  // of one tensor after the other
+  std::vector<Part> parts_;  // sorted by tensor
   std::vector<Tensor> tensors_;
-  // Of each tensor with many parts, boxes around so many parts that follow one another, around so
-  // many of these boxes, and so on: first all that they begin at, then all that they end at.
+  // For each tensor with many parts: boxes around a fixed number of consecutive parts, boxes around
+  // as many of these boxes, and so on. A level has first all begins, then all ends.
   std::vector<int64_t> bounds_;
 };
 

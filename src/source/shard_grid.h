@@ -1,7 +1,7 @@
-// ShardGrid: which box of a tensor each rank of a stage holds.
+// ShardGrid: the box of a tensor that each rank of a stage holds.
 //
-// The full tensor is cut into a grid of equal boxes, cuts()[d] parts along dimension d; a rank
-// holds one of them, and ranks that hold the same one are replicas. Ranks here are local to the
+// The full tensor is cut into a grid of equal boxes, cuts()[d] parts along dimension d. A rank
+// holds one of these boxes; ranks with the same box are replicas. Ranks here are local to the
 // stage. Immutable, so any number of threads may read it.
 #ifndef RESHARD_SRC_SOURCE_SHARD_GRID_H_
 #define RESHARD_SRC_SOURCE_SHARD_GRID_H_
@@ -23,8 +23,8 @@ class ShardGrid {
  public:
   static constexpr int kFree = -1;
 
-  // A digit of a rank: (rank / stride) % size. The digits of one dimension, slowest first, say
-  // which part a rank holds.
+  // A digit of a rank: (rank / stride) % size. The digits of a dimension, slowest first, give the
+  // rank's part.
   struct Digit {
     int64_t size = 1;
     int64_t stride = 1;
@@ -37,7 +37,7 @@ class ShardGrid {
   // not 0, all digits are free and the part of dimension 0 is rank % modulus instead.
   ShardGrid(int64_t devices, std::vector<int64_t> cuts, std::vector<Digit> digits, int64_t modulus);
 
-  // The grid of one rank that holds the whole tensor.
+  // The grid of a single rank that holds the whole tensor.
   static ShardGrid Whole(size_t dims);
 
   int64_t devices() const { return devices_; }
@@ -47,8 +47,8 @@ class ShardGrid {
   // The least number of ranks that hold a part.
   int64_t replicas() const;
 
-  // Returns the full shape of a tensor whose shards have this shape.
-  // Errors: kMismatch when a size does not fit 63 bits.
+  // Returns the full shape of a tensor whose shards have this shape. Errors: kMismatch if a size
+  // does not fit 63 bits.
   Result<Shape> FullShape(const Shape& shard, std::string_view where) const;
 
   // Returns the shape of each shard of a tensor of this full shape.
@@ -59,11 +59,11 @@ class ShardGrid {
   std::vector<int64_t> PartsOf(int64_t rank) const;
   // As above, into `parts`, of as many numbers as cuts() has.
   void PartsOf(int64_t rank, std::span<int64_t> parts) const;
-  // Returns the PartNumber of that part. Allocates nothing.
+  // Returns the PartNumber of that part. Does not allocate.
   int64_t PartNumberOf(int64_t rank) const;
 
-  // Returns the box of the part `parts`, or of a rank's, in a tensor whose shards have the shape
-  // `shard`.
+  // Returns the box of the part `parts`, or of a rank's part. The shards of the tensor have the
+  // shape `shard`.
   static Box BoxOfParts(const std::vector<int64_t>& parts, const Shape& shard);
   Box BoxOf(int64_t rank, const Shape& shard) const { return BoxOfParts(PartsOf(rank), shard); }
 
@@ -75,8 +75,8 @@ class ShardGrid {
   std::vector<int64_t> Replicas(const std::vector<int64_t>& parts) const;
 
   // Calls visit(parts) for each part of the grid that shares elements with `box`, in row-major
-  // order, until one of the calls returns false. Costs as many calls, however many ranks there are.
-  // `shard` is the shape of a shard; sizes of 0 overlap nothing.
+  // order, until a call returns false. The cost depends on the calls alone, not on the number of
+  // ranks. `shard` is the shape of a shard; empty parts have no overlap.
   void ForEachOverlap(const Box& box, const Shape& shard,
                       const std::function<bool(const std::vector<int64_t>& parts)>& visit) const;
 
@@ -89,7 +89,7 @@ class ShardGrid {
 
 using SharedGrid = std::shared_ptr<const ShardGrid>;
 
-// Returns the grid of one rank that holds the whole tensor.
+// Returns the grid of a single rank that holds the whole tensor.
 SharedGrid WholeGrid(size_t dims);
 
 // The number of a part in row-major order of a grid with these cuts, and back.

@@ -12,7 +12,7 @@
 namespace reshard {
 namespace {
 
-// Returns the tensor of a parameter as it stands in `file`, that of `rank`.
+// Returns the tensor of a parameter as it is in `file`, the file of `rank`.
 SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, int64_t rank,
                               FileId file) {
   SourceTensor tensor;
@@ -109,7 +109,7 @@ Result<uint64_t> Source::TableIdOf(RankEntry& entry) const {
 
 Source::RankEntry* Source::Find(int64_t rank) const {
   if (ranks_.empty()) return nullptr;
-  // Where no rank is missing, this is its place.
+  // If no rank is missing, this is its place.
   const auto guess = static_cast<size_t>(rank - ranks_.front().rank);
   if (guess < ranks_.size() && ranks_[guess].rank == rank) return &ranks_[guess];
   const auto place =
@@ -214,7 +214,7 @@ Result<SourceTensor> Source::Describe(std::string_view name, int64_t near, size_
   SourceTensor tensor = StandaloneTensor(*parameter, stage, place.rank, index->file());
   tensor.name = name;
   tensor.table = index->table().id();
-  // Words are put together only where there is something to say.
+  // The words for an error are made only if there is one.
   if (placement_.Place(tensor, "").ok()) return tensor;
   RESHARD_RETURN_IF_ERROR(placement_.Place(tensor, Where(index->file(), name)));
   return tensor;
@@ -235,7 +235,7 @@ SourceTensor Source::ToldTensor(std::string_view name, const Placement::Told& to
 
 Result<SourceTensor> Source::FindWhole(std::string_view name, std::span<const int64_t> stages,
                                        int64_t near) const {
-  // Nothing where the file of a rank is not there or lacks it.
+  // No value if the file of a rank is missing, or lacks it.
   const auto find = [&](int64_t stage, int64_t local) -> Result<std::optional<SourceTensor>> {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle index, TableOf(stage, local));
     const StoredArray* const parameter = index ? index->Find(name) : nullptr;
@@ -293,7 +293,7 @@ Result<std::optional<SourceTensor>> Source::FindReplica(std::string_view name,
     return true;
   };
   placement_.ForEachPart(tensor, Box::Whole(tensor.full_shape), local, look);
-  // Of what is whole everywhere any file is as good.
+  // If the tensor is whole everywhere, any file is as good.
   return parts > 1 ? found : none;
 }
 
@@ -362,7 +362,7 @@ Result<PlacedPiece> Source::Locate(const SourceTensor& tensor, Placement::Part& 
 }
 
 Status Source::NotHeld(const SourceTensor& tensor, const Placement::Part& part) const {
-  std::map<int64_t, TableHandle> tables;  // of one file of each stage, which is enough for words
+  std::map<int64_t, TableHandle> tables;  // a file of each stage, which is enough for messages
   const auto is_held = [&](int64_t stage, std::string_view name) {
     const auto [table, is_new] = tables.try_emplace(stage);
     const std::vector<int64_t> locals = is_new ? ranks().LocalRanks(stage) : std::vector<int64_t>();

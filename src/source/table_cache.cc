@@ -18,8 +18,8 @@ TableHandle::~TableHandle() {
   if (index_ != nullptr) cache_->Release(index_->file());
 }
 
-// The duty to index a file. It ends however Make ends, by bad_alloc too, so that nobody waits for
-// ever.
+// The duty to index a file. It ends however Make ends, even by bad_alloc, so that no thread waits
+// for ever.
 class TableCache::MakeClaim {
  public:
   MakeClaim(TableCache& cache, FileId file) : cache_(cache), file_(file) {}
@@ -41,7 +41,7 @@ Result<TableHandle> TableCache::Get(FileId file) {
   made_.wait(lock, [&] { return !making_.contains(file); });
   if (const auto entry = entries_.find(file); entry != entries_.end()) return Use(entry->second);
   making_.insert(file);
-  // Files that are opened one after the other are mostly of one stage, whose tables are equal.
+  // Files that are opened one after the other mostly belong to one stage and have equal tables.
   std::shared_ptr<const FileTable> like = last_.lock();
   lock.unlock();
 

@@ -1,11 +1,9 @@
-// TableCache: the indexes of many checkpoint files, made when they are needed and dropped beyond a
-// budget.
+// TableCache: the indexes of many checkpoint files, made on demand and dropped beyond a budget.
 //
-// An IndexedFile lives at least as long as a TableHandle to it. Those without handles stay
-// until the indexes together take more memory than the budget; then the least recently used go
-// first, down to a few that always stay. Equal tables, as the files of one stage ordinarily have
-// them, are held once. Thread-safe: threads that want the same file at the same time wait for one
-// of them to index it.
+// An IndexedFile lives at least as long as a TableHandle to it. Indexes without handles stay until
+// all indexes together exceed the budget. Then the least recently used go first; a few always stay.
+// Equal tables, as the files of a stage ordinarily have, are held once. Thread-safe: if several
+// threads want the same file, one indexes it and the others wait.
 #ifndef RESHARD_SRC_SOURCE_TABLE_CACHE_H_
 #define RESHARD_SRC_SOURCE_TABLE_CACHE_H_
 
@@ -27,8 +25,8 @@ namespace reshard {
 
 class TableCache;
 
-// Access to an index that stays where it is meanwhile; null when made without one or moved from.
-// Move-only; a handle is used by one thread at a time and must not outlive its TableCache.
+// Access to an index, which cannot be dropped meanwhile. Null if made without an index or moved
+// from. Move-only. One thread at a time uses a handle. It must not outlive its TableCache.
 class TableHandle {
  public:
   TableHandle() = default;
@@ -57,9 +55,9 @@ class TableCache {
   using TableMaker =
       std::function<Result<IndexedFile>(FileId, const std::shared_ptr<const FileTable>& like)>;
 
-  // Indexes files of `files`, which has to live as long; `budget` is in bytes of memory(). At least
-  // `least_kept` indexes stay, whatever they take: who goes from file to file and back again, for
-  // one parameter after the other, would have them all made anew for each.
+  // Indexes files of `files`, which has to live longer. `budget` is in bytes of memory(). At least
+  // `least_kept` indexes stay, for any size: otherwise a caller that alternates between files would
+  // make all indexes again for each parameter.
   TableCache(SourceFiles& files, size_t budget, size_t least_kept = 0,
              const MemoryCheck& memory = {})
       : TableCache(
@@ -90,7 +88,7 @@ class TableCache {
   friend class TableHandle;
   class MakeClaim;
 
-  // A table, and how many entries refer to it. Node-based: a table stays where it is.
+  // A table, and the number of entries that refer to it. Node-based: a table stays at its address.
   struct SharedTable {
     std::shared_ptr<const FileTable> table;
     size_t users = 0;
@@ -118,9 +116,9 @@ class TableCache {
   std::set<FileId> making_;  // files that a thread is indexing
   Tables tables_;
   std::weak_ptr<const FileTable> last_;  // that was made, or found to be another file's
-  std::map<FileId, Entry> entries_;      // node-based: an index stays where it is
-  // Files change between these two without an allocation: a handle that dies has nobody to tell
-  // that there is no memory.
+  std::map<FileId, Entry> entries_;      // node-based: an index stays at its address
+  // Moving a file between these two does not allocate, because the destructor of a handle cannot
+  // report a lack of memory.
   std::list<FileId> idle_;  // indexes without users, least recently used first
   std::list<FileId> used_;
   size_t memory_ = 0;

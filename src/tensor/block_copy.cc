@@ -8,7 +8,7 @@
 namespace reshard {
 namespace {
 
-// Adds the run and the loops of a box of the extent `extent` that lies in boxes of these extents.
+// Adds the run and the loops of a box of the extent `extent` in boxes of these extents.
 void AddLoops(std::span<const int64_t> extent, std::span<const int64_t> source,
               std::span<const int64_t> target, BlockCopy& copy) {
   copy.run_length = 1;
@@ -85,10 +85,10 @@ RunCursor::RunCursor(const BlockCopy& copy, ByteRange target)
       begin_(target.offset),
       end_(target.end()) {
   assert(dim_count_ <= kMaxDims);
-  // The first run that does not end before the range: in each loop, outermost first, skip the
-  // repetitions that end before it. What follows a repetition begins behind it, so the choice is
-  // never taken back; it may only fall into the gap behind the last run of a repetition, where
-  // Next() goes on to the next one.
+  // Finds the first run that does not end before the range. In each loop, outermost first, it skips
+  // the repetitions that end before the range. The bytes after a repetition begin behind it, so the
+  // choice is final. It may fall into the gap behind the last run of a repetition; then Next() goes
+  // on to the next one.
   for (size_t d = 0; d < dim_count_; ++d) {
     index_[d] = 0;
     if (begin_ > target_) {

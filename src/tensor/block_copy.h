@@ -1,4 +1,4 @@
-// BlockCopy: the byte runs of one overlap of a source box with a target box, as geometry.
+// BlockCopy: the byte runs in the overlap of a source box and a target box, as geometry.
 //
 // Runs are enumerated lazily and never stored. All numbers are bytes. Plain values; no locking.
 #ifndef RESHARD_SRC_TENSOR_BLOCK_COPY_H_
@@ -42,14 +42,14 @@ struct BlockCopy {
   friend bool operator==(const BlockCopy&, const BlockCopy&) = default;
 };
 
-// Where the bytes of a box of a row-major tensor lie contiguously: the box's first byte is at
+// A box of a row-major tensor whose bytes lie contiguously in a file: its first byte is at
 // `offset`.
 struct PlacedBox {
   Box box;  // in the coordinates of the full tensor, last dimension in bytes (see ByteBox)
   int64_t offset = 0;
 };
 
-// Such a box whose numbers somebody else holds.
+// A view of such a box.
 struct PlacedBoxView {
   std::span<const int64_t> begin;
   std::span<const int64_t> extent;
@@ -57,11 +57,11 @@ struct PlacedBoxView {
 };
 
 // Returns the copy of `overlap` from `source` to `target`, boxes that both contain it. Adjacent
-// loops whose bytes are contiguous on both sides are joined, so the run is as long as it can be.
+// loops whose bytes are contiguous on both sides are joined, so the run is as long as possible.
 BlockCopy MakeBlockCopy(const Box& overlap, const PlacedBox& source, const PlacedBox& target);
 
-// Returns the copy of all of `shard`, a box, not empty, of a tensor of `full_bytes` (ToByteShape),
-// to where it belongs in the tensor's row-major bytes.
+// Returns the copy of all of `shard` to its place in the tensor's row-major bytes. `shard` is a
+// nonempty box of a tensor of shape `full_bytes` (ToByteShape).
 BlockCopy MakeBlockCopy(const PlacedBoxView& shard, std::span<const int64_t> full_bytes);
 
 // A run, cut to the part that was asked for.
@@ -71,9 +71,8 @@ struct Run {
   uint64_t length = 0;
 };
 
-// Walks the runs of a copy whose target bytes lie in a range, in order. Holds no memory of its own,
-// so it may be used where nothing may be destroyed (under the fault guard). The copy must outlive
-// it.
+// Visits the runs of a copy whose target bytes lie in a range, in order. Takes no memory on the
+// heap and needs no destructor, so it may be used under the fault guard. The copy must outlive it.
 class RunCursor {
  public:
   RunCursor(const BlockCopy& copy, ByteRange target);
@@ -98,7 +97,8 @@ class RunCursor {
   std::array<uint64_t, kMaxDims + 1> index_;  // only the first dim_count_ are ever set
 };
 
-// Where the bytes of a shard belong in the full tensor. A plain value, immutable; any thread.
+// Maps the bytes of a shard to their places in the full tensor. A plain value, immutable; any
+// thread.
 class LogicalMap {
  public:
   // As MakeBlockCopy.
@@ -112,17 +112,17 @@ class LogicalMap {
     uint64_t position = 0;    // the byte's offset in the full tensor's row-major bytes
     uint64_t contiguous = 0;  // how many bytes from there on are contiguous on both sides
   };
-  // Returns the place of the byte at `offset` of the file, one of the shard's. Allocates nothing,
-  // so it may be called under the fault guard.
+  // Returns the place of the byte at `offset` of the file. The byte belongs to the shard. Does not
+  // allocate, so it may be called under the fault guard.
   Place At(uint64_t offset) const;
 
   struct Row {
     uint64_t count = 1;            // how many of the offsets
     uint64_t position_stride = 0;  // lie this far apart in the full tensor
   };
-  // Looks at the bytes at `offset`, `offset` + `stride`, .., `count` of them, all the shard's:
-  // returns the first of them that are equally far apart on both sides, at least one. Allocates
-  // nothing.
+  // Examines the bytes at `offset`, `offset` + `stride`, .., `count` bytes, all in the shard.
+  // Returns the longest prefix, at least one byte, with equal distances on both sides. Does not
+  // allocate.
   Row RowAt(uint64_t offset, uint64_t stride, uint64_t count) const;
 
   // The bytes that are contiguous on both sides, from the beginning of such a run.

@@ -1,5 +1,5 @@
-// Boxes in bytes: a tensor's last dimension counted in bytes, so that cuts that fall inside an
-// element have a box too; and the proof that boxes cover a box exactly once.
+// Boxes in bytes: a tensor's last dimension is counted in bytes, so that cuts inside an element
+// have a box, too. Also the proof that boxes cover a box exactly once.
 //
 // A scalar becomes one dimension of its bytes. Pure functions.
 #ifndef RESHARD_SRC_TENSOR_BYTE_BOX_H_
@@ -18,9 +18,9 @@
 
 namespace reshard {
 
-// Returns the bytes of a tensor, or nothing when a size is negative or the product of the item's
-// bytes and all sizes but those of 0 does not fit 63 bits: wherever a 0 stands, so that strides fit
-// too, and files with one shape are read or refused whatever they are (as NumPy does).
+// Returns the bytes of a tensor. Returns no value if a size is negative, or if the product of the
+// item's bytes and all nonzero sizes does not fit 63 bits. Zeros do not count, so strides fit, too,
+// and the result does not depend on the order of the sizes (as in NumPy).
 std::optional<uint64_t> TensorBytes(std::span<const int64_t> shape, uint64_t item_bytes);
 std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype);
 
@@ -30,10 +30,11 @@ Shape ToByteShape(Shape shape, DType dtype);
 Box ToByteBox(Box box, DType dtype);
 
 // A shape, or the begin or the extent of a box, with the last dimension in bytes, as ToByteShape
-// and ToByteBox make it, but in place: for what is asked of each of very many tensors.
+// and ToByteBox make it. It takes no memory on the heap, for uses with very many tensors.
 class ByteDims {
  public:
-  // Of at most kMaxDims numbers. What a scalar has none of becomes `scalar`, in bytes.
+  // Of at most kMaxDims numbers. A scalar, without numbers, becomes one dimension of `scalar`
+  // bytes.
   ByteDims(std::span<const int64_t> numbers, DType dtype, int64_t scalar)
       : size_(std::max<size_t>(numbers.size(), 1)) {
     std::copy(numbers.begin(), numbers.end(), numbers_.begin());
@@ -57,8 +58,8 @@ uint64_t OffsetInBox(const Box& box, const std::vector<int64_t>& index);
 // dims - 1 boxes.
 std::vector<Box> BoxesOfRange(const Box& box, ByteRange range);
 
-// Returns true when the boxes `parts` are disjoint, lie in `whole` and together have its volume.
-// Near-linear for the boxes of a grid, whatever their order; the parts need not come from one.
+// Returns true if the boxes `parts` are disjoint, lie in `whole` and together have its volume.
+// Takes near-linear time for the boxes of a grid, in any order. Other boxes are allowed, too.
 bool CoversExactly(const Box& whole, const std::vector<Box>& parts);
 
 }  // namespace reshard

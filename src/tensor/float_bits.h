@@ -21,7 +21,7 @@ inline float Float16ToFloat(uint16_t bits) {
   constexpr uint32_t kWideInfinity = 0x7f800000;
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000U) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fffU) << 13;
-  // Subnormals become those of a float, and numbers of them: exponents differ by 127 - 15.
+  // Subnormals become subnormals of a float, and then numbers, as the exponents differ by 127 - 15.
   const auto number = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112F);
   const uint32_t special = (bits & kInfinity) == kInfinity ? kWideInfinity : 0;
   return std::bit_cast<float>(sign | number | special);
@@ -40,7 +40,7 @@ inline float Float8E4M3FnToFloat(uint8_t bits) {
   return std::bit_cast<float>(sign | number | special);
 }
 
-// Kinds without infinity and minus zero, whose bits are the NaN.
+// Kinds without infinity and minus zero. The bits of minus zero are the NaN.
 
 inline float Float8E4M3FnuzToFloat(uint8_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x80U) << 24;

@@ -10,7 +10,7 @@
 
 namespace reshard {
 
-// The number of a tensor among those that the pieces come with.
+// The number of a tensor in the list that belongs to the pieces.
 using TensorId = uint32_t;
 
 // The elements of `box` of a tensor are the elements of `place` in the array, both in row-major

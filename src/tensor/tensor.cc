@@ -64,7 +64,7 @@ uint64_t Unsigned(int64_t n) { return static_cast<uint64_t>(n); }
 void AppendBoxes(const Box& fixed, size_t dim, uint64_t begin, uint64_t end,
                  std::vector<Box>& out) {
   if (begin == end) return;
-  uint64_t inner = 1;  // bytes of one index of `dim`
+  uint64_t inner = 1;  // bytes for each index of `dim`
   for (size_t d = dim + 1; d < fixed.dims(); ++d) inner *= Unsigned(fixed.extent[d]);
   const auto slab = [&](uint64_t first, uint64_t count) {
     Box box = fixed;
@@ -99,8 +99,8 @@ bool Contains(const Box& whole, const Box& part) {
   return true;
 }
 
-// A group of boxes that no cut has told apart so far: boxes [begin, end), to be looked at along
-// `dim`. `stuck` is in how many dimensions one after the other nothing came apart.
+// A group of boxes that no cut has separated so far: boxes [begin, end), to be examined along
+// `dim`. `stuck` counts the last dimensions that did not separate any boxes.
 struct Group {
   size_t begin = 0;
   size_t end = 0;
@@ -117,9 +117,9 @@ bool PairwiseDisjoint(const std::vector<const Box*>& boxes, const Group& group) 
   return true;
 }
 
-// Splits the boxes into groups whose intervals in one dimension do not touch one another's, and
-// looks into each group along the next one: two boxes overlap only where no dimension tells them
-// apart. What comes apart nowhere is compared pairwise.
+// Splits the boxes into groups whose intervals in one dimension do not touch, and examines each
+// group along the next dimension. Two boxes overlap only if no dimension separates them. Boxes that
+// are not separated by any dimension are compared in pairs.
 bool Disjoint(std::vector<const Box*> boxes) {
   std::vector<Group> groups = {{0, boxes.size(), 0, 0}};
   while (!groups.empty()) {

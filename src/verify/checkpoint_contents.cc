@@ -8,7 +8,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <semaphore>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -48,93 +47,33 @@ std::span<const ByteRange> ContentOf(const StoredArray& info) {
   return info.kind == ArrayKind::kMapTensor ? info.framed : info.content;
 }
 
-// Of arrays of fewer bytes all is read ahead when their headers are.
-constexpr uint64_t kSmallArray = uint64_t{64} << 10;
-// What is noted of an array takes about as many.
-constexpr uint64_t kTinyArray = 256;
-
-// Whether the file is to be read at once when it is indexed: there is little of it that has not
-// been read with the headers, and more than what is to be noted.
-bool IsReadAsIndexed(const IndexedFile& file) {
-  if (file.table().container().has_one_header || file.arrays().empty()) return false;
-  const uint64_t array = file.file_size() / file.arrays().size();
-  return kTinyArray <= array && array < kSmallArray;
-}
-
-// One of those that a semaphore lets go on at a time, however it ends.
-class Turn {
+class ContentsReader {
  public:
-  explicit Turn(std::counting_semaphore<>& semaphore) : semaphore_(semaphore) {
-    semaphore_.acquire();
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn() { semaphore_.release(); }
-
- private:
-  std::counting_semaphore<>& semaphore_;
-};
-
-}  // namespace
-
-class ContentsReader::Impl {
- public:
-  Impl(const Source& source, const Strategy* strategy, const ParameterChoice& choice)
-      : source_(source), strategy_(strategy), choice_(choice) {
-    Begin();
-  }
-
-  void ReadAsIndexed(uint64_t kept, size_t indexers, const SharedWork& work) {
-    // Which parameters there are decides what is read.
-    if (!choice_.TakesAll() || source_.placement().all_tensors() != nullptr) return;
-    // As many index, and wait for the disk, as compute: else all would do the one, then the other.
-    const size_t threads = std::max(2 * work.workers, indexers);
-    std::counting_semaphore<> turns(static_cast<std::ptrdiff_t>(indexers));
-    std::vector<char> is_read(ranks_.size());
-    std::atomic<bool> goes_on = true;
-    const auto read = [&](size_t i, const std::stop_token& stop) -> Status {
-      if (!goes_on) return {};
-      const Result<bool> read_now = ReadAsIndexed(ranks_[i], kept / work.workers, turns, stop);
-      if (read_now.ok() && *read_now) {
-        is_read[i] = 1;
-      } else if (!source_.files().HasReadFiles()) {  // else the others are indexed only
-        goes_on = false;
-      }
-      return {};
-    };
-    static_cast<void>(RunWorkers(threads, ranks_.size(), read, work.stop));
-    std::vector<RankFileOfStage> others;
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      if (is_read[i] == 0) others.push_back(ranks_[i]);
+  ContentsReader(const Source& source, const Strategy* strategy, const ParameterChoice& choice)
+      : source_(source), strategy_(strategy) {
+    if (strategy == nullptr) return;
+    for (const int64_t stage : source.ranks().taken_stages) {
+      stages_.try_emplace(stage, source, *strategy, choice, stage);
     }
-    ranks_ = std::move(others);
   }
 
   Result<CheckpointContents> Read(const std::vector<SourceTensor>& parameters,
                                   const SharedWork& work) {
     if (source_.placement().all_tensors() != nullptr) return ReadListed(parameters, work);
     parameters_ = parameters;
-    for (const SourceTensor& parameter : parameters_) {
-      // One file has a tensor of the name, another something else: seen as a whole it is not cut.
-      if (!parameter.rank || strategy_ == nullptr || !strategy_->Contains(parameter.name)) continue;
-      Begin();
-      break;
-    }
     own_.resize(parameters_.size());
     for (size_t i = 0; i < parameters_.size(); ++i) {
       by_name_.emplace(parameters_[i].name, i);
       cut_.push_back(!parameters_[i].rank && IsCut(parameters_[i], *strategy_));
-      if (auto found = found_.extract(parameters_[i].name)) own_[i] = std::move(found.mapped());
     }
-    found_.clear();
-    if (work.progress) work.progress(file_bytes_);
     const DigestUse use = {
         [&](const RankFileOfStage& rank, const StoredArray& info, std::vector<BlockCopy>& copies) {
           return Places(rank, info, copies);
         },
         [&](const RankFileOfStage& rank, const StoredArray& info, size_t number,
             const Digest128& digest) { return Take(rank, info, number, digest); }};
-    RESHARD_RETURN_IF_ERROR(DigestRankFiles(source_, ranks_, use, work));
+    RESHARD_RETURN_IF_ERROR(
+        DigestRankFiles(source_, FilesOfStages(source_, source_.ranks().taken_stages), use, work));
     return Finish();
   }
 
@@ -174,91 +113,6 @@ class ContentsReader::Impl {
 
   // The values of a parameter that no layout cuts, and the ranks that hold them.
   using OwnByValue = std::map<HeldValue, RankSet, HeldValue::Less>;
-
-  // When nothing is read yet.
-  void Begin() {
-    const std::vector<int64_t> stages = source_.ranks().taken_stages;
-    ranks_ = FilesOfStages(source_, stages);
-    found_.clear();
-    file_bytes_ = 0;
-    bytes_ = 0;
-    stages_.clear();
-    if (strategy_ == nullptr) return;
-    for (const int64_t stage : stages) {
-      stages_.try_emplace(stage, source_, *strategy_, choice_, stage);
-    }
-  }
-
-  // Reads all of a file of at most so many bytes, if nothing is left to be read from the disk.
-  // Returns whether it did; where not, nothing has changed.
-  Result<bool> ReadAsIndexed(const RankFileOfStage& rank, uint64_t most,
-                             std::counting_semaphore<>& turns, const std::stop_token& stop) {
-    const auto index_file = [&]() -> Result<TableHandle> {
-      const Turn turn(turns);
-      return source_.TableOf(rank.stage, rank.local);
-    };
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, index_file());
-    // Windows of files that are not mapped take memory of their own.
-    if (source_.files().HasReadFiles()) return false;
-    if (index->file_size() > most || !IsReadAsIndexed(*index)) return false;
-    const std::vector<StoredArray>& arrays = index->arrays();
-    struct Found {
-      size_t layout = kNoLayout;
-      Digest128 digest;
-    };
-    std::vector<Found> found(arrays.size());
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      RESHARD_ASSIGN_OR_RETURN(const std::optional<size_t> layout, LayoutThatCuts(rank, arrays[i]));
-      if (!layout) return false;
-      found[i].layout = *layout;
-    }
-    const DigestUse use = {
-        [&](const RankFileOfStage&, const StoredArray& info,
-            std::vector<BlockCopy>& copies) -> Result<std::optional<size_t>> {
-          const auto i = static_cast<size_t>(&info - arrays.data());
-          if (found[i].layout == kNoLayout) {
-            copies = LayOut(rank.file, ContentOf(info));
-          } else {
-            RESHARD_RETURN_IF_ERROR(
-                stages_.at(rank.stage).AddPlaces(found[i].layout, rank, info, copies));
-          }
-          return std::optional(i);
-        },
-        [&](const RankFileOfStage&, const StoredArray&, size_t i,
-            const Digest128& digest) -> Status {
-          found[i].digest = digest;
-          return {};
-        }};
-    RESHARD_RETURN_IF_ERROR(
-        DigestRankFiles(source_, {&rank, 1}, use, {.workers = 1, .stop = stop}));
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      const uint64_t bytes = CountBytes(arrays[i]);
-      if (found[i].layout != kNoLayout) {
-        stages_.at(rank.stage).Add(found[i].layout, rank, arrays[i], found[i].digest);
-        continue;
-      }
-      const std::scoped_lock lock(mutex_);
-      AddOwn(rank, arrays[i], bytes, found[i].digest, found_[std::string(arrays[i].name)]);
-    }
-    file_bytes_ += index->file_size();
-    return true;
-  }
-
-  // Returns the place in the layouts of its stage of what these cut, kNoLayout for what no layout
-  // of any stage does; nothing where that is not to be told from this shard.
-  Result<std::optional<size_t>> LayoutThatCuts(const RankFileOfStage& rank,
-                                               const StoredArray& info) {
-    if (strategy_ == nullptr) return std::optional(kNoLayout);
-    StageShards& stage = stages_.at(rank.stage);
-    const std::optional<size_t> layout = stage.Find(info.name);
-    if (layout && info.kind == ArrayKind::kTensor) {
-      RESHARD_ASSIGN_OR_RETURN(const bool is_cut, stage.IsCut(*layout, rank, info));
-      if (is_cut) return layout;
-      if (strategy_->stages().size() == 1) return std::optional(kNoLayout);
-    }
-    if (strategy_->Contains(info.name)) return std::optional<size_t>();
-    return std::optional(kNoLayout);
-  }
 
   // Reads tensors whose parts are listed: files have other names for them.
   Result<CheckpointContents> ReadListed(const std::vector<SourceTensor>& tensors,
@@ -322,8 +176,8 @@ class ContentsReader::Impl {
     return values;
   }
 
-  // The number of a parameter of which each rank's value counts by itself is its place in
-  // parameters_; that of one that its stage's layouts cut is its place in those, and as much more.
+  // The numbers of parameters. If each rank's value counts by itself: the place in parameters_. If
+  // a layout of the stage cuts it: its place among these layouts, plus the size of parameters_.
   Result<std::optional<size_t>> Places(const RankFileOfStage& rank, const StoredArray& info,
                                        std::vector<BlockCopy>& copies) {
     const auto own = by_name_.find(info.name);
@@ -334,14 +188,17 @@ class ContentsReader::Impl {
     const auto stage = stages_.find(rank.stage);
     if (stage == stages_.end() || info.kind != ArrayKind::kTensor) return std::optional<size_t>();
     const std::optional<size_t> layout = stage->second.Find(info.name);
-    if (!layout) return layout;  // what only another stage's layouts cut has no meaning here
+    // in this stage, a parameter that only another stage's layouts cut has no meaning
+    if (!layout) return layout;
     RESHARD_RETURN_IF_ERROR(stage->second.AddPlaces(*layout, rank, info, copies));
     return std::optional(parameters_.size() + *layout);
   }
 
   Status Take(const RankFileOfStage& rank, const StoredArray& info, size_t number,
               const Digest128& digest) {
-    const uint64_t bytes = CountBytes(info);
+    uint64_t bytes = 0;
+    for (const ByteRange& range : ContentOf(info)) bytes += range.length;
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
     if (number >= parameters_.size()) {
       stages_.at(rank.stage).Add(number - parameters_.size(), rank, info, digest);
       return {};
@@ -349,14 +206,6 @@ class ContentsReader::Impl {
     const std::scoped_lock lock(mutex_);
     AddOwn(rank, info, bytes, digest, own_[number]);
     return {};
-  }
-
-  // Counts the bytes of an array that was read; returns them.
-  uint64_t CountBytes(const StoredArray& info) {
-    uint64_t bytes = 0;
-    for (const ByteRange& range : ContentOf(info)) bytes += range.length;
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    return bytes;
   }
 
   void AddOwn(const RankFileOfStage& rank, const StoredArray& info, uint64_t bytes,
@@ -372,7 +221,7 @@ class ContentsReader::Impl {
     values[value].Add(source_.RankOf(rank.stage, rank.local));
   }
 
-  // Returns what a stage's shards of a parameter have to be, when a lower stage holds it too.
+  // Returns the expected value for a stage's shards of a parameter, if a lower stage holds it too.
   std::optional<StageShards::Original> OriginalOf(std::string_view name, int64_t stage,
                                                   const CheckpointContents& contents) const {
     const auto place = by_name_.find(name);
@@ -404,36 +253,24 @@ class ContentsReader::Impl {
     return {tensor.kind, tensor.dtype, tensor.full_shape, tensor.Bytes(), digest, {}};
   }
 
-  static constexpr size_t kNoLayout = SIZE_MAX;
-
   const Source& source_;
   const Strategy* const strategy_;  // null: none
-  const ParameterChoice choice_;
-  std::vector<RankFileOfStage> ranks_;  // whose files are still to be read
   std::span<const SourceTensor> parameters_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in parameters_
   std::vector<bool> cut_;                                 // by a layout, as parameters_
   std::map<int64_t, StageShards> stages_;                 // none without a strategy
   std::atomic<uint64_t> bytes_ = 0;                       // that were read
-  std::atomic<uint64_t> file_bytes_ = 0;                  // of files that were read as indexed
   std::mutex mutex_;
-  std::unordered_map<std::string, OwnByValue> found_;  // by name, before parameters are known
-  std::vector<OwnByValue> own_;                        // as parameters_; both guarded by mutex_
+  std::vector<OwnByValue> own_;  // as parameters_; guarded by mutex_
 };
 
-ContentsReader::ContentsReader(const Source& source, const Strategy* strategy,
-                               const ParameterChoice& choice)
-    : impl_(std::make_unique<Impl>(source, strategy, choice)) {}
+}  // namespace
 
-ContentsReader::~ContentsReader() = default;
-
-void ContentsReader::ReadAsIndexed(uint64_t kept, size_t indexers, const SharedWork& work) {
-  impl_->ReadAsIndexed(kept, indexers, work);
-}
-
-Result<CheckpointContents> ContentsReader::Read(const std::vector<SourceTensor>& parameters,
-                                                const SharedWork& work) {
-  return impl_->Read(parameters, work);
+Result<CheckpointContents> ReadContents(const Source& source, const Strategy* strategy,
+                                        const ParameterChoice& choice,
+                                        const std::vector<SourceTensor>& parameters,
+                                        const SharedWork& work) {
+  return ContentsReader(source, strategy, choice).Read(parameters, work);
 }
 
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,

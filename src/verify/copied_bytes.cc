@@ -9,7 +9,7 @@
 namespace reshard {
 namespace {
 
-// Bytes between two runs that are made present for nothing rather than opening another window.
+// A gap of so many bytes between two runs is read rather than opening another window.
 constexpr uint64_t kMaxGap = uint64_t{64} << 10;
 
 // Calls visit(copy, row) for all runs that `copies` move to `target`, under the fault guard.
@@ -34,8 +34,8 @@ Status ForEachRow(SourceFiles& files, std::span<const BlockCopy> copies, ByteRan
   return {};
 }
 
-// Calls visit(length), for the short lengths that are common (a last dimension cut) with a
-// constant: there the calls of memcpy and memcmp would cost more than their work.
+// Calls visit(length), with a constant for the common short lengths (a cut last dimension). For
+// these, calls of memcpy and memcmp would cost more than their work.
 template <typename Visit>
 void WithLength(uint64_t length, Visit visit) {
   switch (length) {
@@ -143,7 +143,7 @@ void ByteDifference::Add(const ByteDifference& other) {
 
 Status CompareBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<const std::byte> found, ByteDifference& difference) {
-  // What differs in one run; rare, so every byte of the run is looked at.
+  // Examines a run that differs, byte by byte; this is rare.
   const auto examine = [&difference](FileId file, const std::byte* expected, uint64_t source,
                                      const std::byte* there, uint64_t target, uint64_t length) {
     for (uint64_t i = 0; i < length; ++i) {

@@ -1,8 +1,8 @@
-// The bytes that block copies move: walked in the order of their source, collected, compared in
-// place, or digested.
+// The bytes that block copies move: visits them in the order of their source, and collects,
+// compares or digests them.
 //
-// Knows block copies only, no layouts, and shares no code with what writes: what that wrote is held
-// against it. All state is in the caller's arguments; any number of threads may call.
+// Knows block copies only, not layouts. It shares no code with the writing side, because it checks
+// that side's output. All state is in the caller's arguments; any number of threads may call.
 #ifndef RESHARD_SRC_VERIFY_COPIED_BYTES_H_
 #define RESHARD_SRC_VERIFY_COPIED_BYTES_H_
 
@@ -25,8 +25,8 @@ namespace reshard {
 // A piece of a parameter is planned by the thread that reads it, so that few plans are in memory at
 // a time.
 inline constexpr uint64_t kPieceBytes = uint64_t{256} << 20;
-// What is read at a time: to compare it, whole elements of every dtype that a core's cache holds;
-// to digest it, what is soon done with when the work is to stop.
+// Bytes that are read at a time. To compare: whole elements of every dtype that fit a core's cache.
+// To digest: few enough that a request to stop takes effect soon.
 inline constexpr uint64_t kComparisonStepBytes = uint64_t{1} << 20;
 inline constexpr uint64_t kDigestStepBytes = uint64_t{32} << 20;
 
@@ -41,26 +41,24 @@ struct CopyRow {
   uint64_t target_stride = 0;
 };
 
-// The bytes that a block copy moves, in the order in which they lie in its source.
+// The bytes that a block copy moves, in the order of its source.
 //
-// Comparisons and digests look at them in place, in windows of the source file, and are told where
-// in the target each of them belongs; nothing is gathered. Immutable, so any number of threads may
-// walk one.
+// Comparisons and digests read them in place, in windows of the source file, and learn the place of
+// each byte in the target. Bytes are not gathered. Immutable, so any number of threads may read it.
 class CopyRows {
  public:
   explicit CopyRows(const BlockCopy& copy);
 
   const BlockCopy& copy() const { return copy_; }
 
-  // Returns the bytes of the source file from the first to the last of those that the copy moves
-  // to `target`, gaps included, which hold no byte that it moves elsewhere.
+  // Returns the range of the source file from the first to the last byte that the copy moves to
+  // `target`. It includes gaps, but no byte that the copy moves elsewhere.
   ByteRange SourceOf(ByteRange target) const;
 
-  // Calls visit(const CopyRow&) for the runs whose bytes lie within `source` of the source file,
-  // cut to it, in ascending order. Runs near one another share a window; a run that crosses the end
-  // of one comes in two parts. `visit` is called under the fault guard: it must not make objects
-  // with destructors, take locks or allocate.
-  // Errors: those of SourceFiles::Open and Window::Read.
+  // Calls visit(const CopyRow&) for the runs with bytes in `source`, a range of the source file,
+  // cut to it, in ascending order. Close runs share a window. A run across the end of a window
+  // comes in two parts. `visit` is called under the fault guard: it must not make objects with
+  // destructors, take locks or allocate. Errors: those of SourceFiles::Open and Window::Read.
   template <typename Visit>
   Status ForEach(SourceFiles& files, ByteRange source, Visit visit) const;
 
@@ -72,13 +70,13 @@ class CopyRows {
     }
   }
 
-  // As ForEach for bytes in memory: `data` is that of the file from `window.offset` on. May be
+  // As ForEach for bytes in memory: `data` has the file's bytes from `window.offset` on. May be
   // called under the fault guard.
   template <typename Visit>
   void ForEachInWindow(ByteRange window, const std::byte* data, const Visit& visit) const;
 
  private:
-  // Where the first byte comes from that is moved to `target` or behind it.
+  // The source offset of the first byte that is moved to `target` or behind it.
   uint64_t SourceFrom(uint64_t target) const;
 
   BlockCopy copy_;
@@ -123,7 +121,7 @@ void CopyRows::ForEachInWindow(ByteRange window, const std::byte* data, const Vi
             : std::min(inner_.count, (window.offset - first - run_length) / stride + 1);
     const uint64_t stop =
         first >= window.end() ? 0 : std::min(inner_.count, (window.end() - 1 - first) / stride + 1);
-    // Of these, as rows: the first, which may be cut; those that are whole; the last, likewise.
+    // These runs as rows: the first run, perhaps cut; the whole runs; the last run, perhaps cut.
     for (uint64_t i = next; i < stop;) {
       const uint64_t run = first + i * stride;
       const uint64_t begin = std::max(run, window.offset);
@@ -151,10 +149,10 @@ class CopyReadAhead {
  public:
   explicit CopyReadAhead(SourceFiles& files) : files_(files) {}
 
-  // Takes what `copies`, ordered by their first target byte, move to the range `part` of their
-  // target. Errors: those of SourceFiles::Prefetch.
+  // Takes the bytes that `copies`, ordered by their first target byte, move to the range `part` of
+  // their target. Errors: those of SourceFiles::Prefetch.
   Status Add(std::span<const BlockCopy> copies, ByteRange part);
-  // Asks for what has not been asked for yet. Errors: as Add.
+  // Requests the bytes that were not requested yet. Errors: as Add.
   Status Finish();
 
  private:
@@ -165,16 +163,16 @@ class CopyReadAhead {
 };
 
 // Copies the bytes that `copies` move to target offset `offset` and on. `copies` are disjoint,
-// ordered by their first target byte, and move each of these bytes.
-// Errors: those of SourceFiles; kInternal when the copies leave a gap.
+// ordered by their first target byte, and move each of these bytes. Errors: those of SourceFiles;
+// kInternal if the copies leave a gap.
 Status CollectBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<std::byte> out);
 
-// The bytes that differ, and the first of them.
+// The number of differing bytes, and the first one.
 struct ByteDifference {
   uint64_t count = 0;
   uint64_t target = 0;  // the first one's offset in the target
-  FileId file = 0;      // where it comes from
+  FileId file = 0;      // the source of the first one
   uint64_t source = 0;
   std::byte expected{};
   std::byte found{};
@@ -184,16 +182,16 @@ struct ByteDifference {
 };
 
 // Compares `found` with the bytes that `copies` move to target offset `offset` and on, and adds
-// what differs to `difference`. Errors: as CollectBytes.
+// differences to `difference`. Errors: as CollectBytes.
 Status CompareBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<const std::byte> found, ByteDifference& difference);
 
-// Adds what the bytes of `row` contribute to `sum`, at their places in the target. May be called
+// Adds the terms of the bytes of `row`, at their places in the target, to `sum`. May be called
 // under the fault guard.
 void AddRow(const CopyRow& row, LogicalHasher& hasher, Digest128& sum);
 
-// Adds what the bytes contribute to `sum` that `copies`, ordered by their first target byte, move
-// to the range `part` of their target. `hasher` belongs to this thread. Errors: those of
+// Adds the terms of the bytes that `copies` move to the range `part` of their target to `sum`. The
+// copies are ordered by their first target byte. `hasher` belongs to this thread. Errors: those of
 // SourceFiles.
 Status AddCopied(SourceFiles& files, const std::vector<BlockCopy>& copies, ByteRange part,
                  LogicalHasher& hasher, Digest128& sum);

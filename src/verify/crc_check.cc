@@ -16,7 +16,7 @@
 namespace reshard {
 namespace {
 
-// The CRC of bytes of a file without some ranges of it, fed in order.
+// The CRC of a file's bytes, fed in order, without some ranges.
 class CrcWithout {
  public:
   // `left_out` are disjoint and ascending; the first byte lies at `offset`.
@@ -44,7 +44,7 @@ class CrcWithout {
   uint32_t value() const { return crc_.value(); }
 
  private:
-  std::span<const ByteRange> left_out_;  // those that are not behind offset_ yet
+  std::span<const ByteRange> left_out_;  // the ranges that do not lie before offset_
   uint64_t offset_;                      // of the next byte
   Crc32 crc_;
 };

@@ -12,10 +12,10 @@
 
 namespace reshard {
 
-// Reads the bytes that the CRC of `file`, which has to state one, is of, and compares. The numbers
-// that MindSpore writes instead of the true one, for what it counts otherwise, are accepted, too.
-// `progress`, which may be empty, is called with the bytes read since its last call. Any thread.
-// Errors: kCorrupt when the numbers differ; those of SourceFiles; kCancelled.
+// Reads the bytes that the CRC of `file` covers, and compares; the file has to state one. MindSpore
+// writes other numbers in some cases, which are accepted, too. `progress` gets the bytes read since
+// its last call; it may be empty. Any thread. Errors: kCorrupt if the numbers differ; those of
+// SourceFiles; kCancelled.
 Status CheckCrc(SourceFiles& files, const IndexedFile& file,
                 const std::function<void(uint64_t)>& progress, const std::stop_token& stop);
 

@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kMostNamed = 20;
 
-// A target file of which something is bad, and its part record, which is whole.
+// A damaged target file, and its part record, which is whole.
 struct DamagedFile {
   FileId file = 0;
   FileId record = 0;
@@ -124,14 +124,13 @@ class ParameterFinder {
   uint64_t length_ = 0;  // of its content
   uint64_t in_box_ = 0;  // bytes of its box that earlier Values hold
   uint64_t end_ = 0;     // of its content
-  Names contents_;       // those that are damaged
-  Names headers_;        // those that may be
+  Names contents_;       // the damaged ones
+  Names headers_;        // the perhaps damaged ones
 };
 
-// Names in `damage` the parameters whose content in a bad block has not its logical digest. Where
-// all have, the damage is in what lies between the contents: then those whose header lies in a bad
-// block are named.
-// Errors: those of SourceFiles; kCorrupt when the record's Values cannot be read; kCancelled.
+// Adds parameters to `damage`: those with content in a bad block and another logical digest. If all
+// digests fit, the damage is between the contents; then it adds parameters with a header in a bad
+// block. Errors: those of SourceFiles; kCorrupt if the record's Values cannot be read; kCancelled.
 Status NameParameters(SourceFiles& files, const DamagedFile& damaged, const std::stop_token& stop,
                       Damage& damage) {
   ParameterFinder finder(files, damaged, stop);
@@ -141,7 +140,7 @@ Status NameParameters(SourceFiles& files, const DamagedFile& damaged, const std:
   return finder.NameIn(damage);
 }
 
-// A file to compare, and what came of it.
+// A file to compare, and the result.
 struct FileTask {
   const std::string* plan;
   const ManifestFile* file;
@@ -149,8 +148,8 @@ struct FileTask {
   uint64_t bytes = 0;  // that were read
 };
 
-// The blocks of a file of file.size bytes whose digests are not among the first of `found`, of
-// which the last is of fewer bytes when `size` bytes were read.
+// The blocks of a file of file.size bytes whose digests are not in `found`. If `size` bytes were
+// read, the last digest of `found` covers an incomplete block.
 std::vector<std::pair<uint64_t, ByteRange>> BadBlocks(const PartRecordHead& head,
                                                       const std::vector<std::string>& found,
                                                       uint64_t size) {
@@ -185,7 +184,7 @@ class FileComparison {
       RESHARD_RETURN_IF_ERROR(folder_.files.VerifyUnchanged(std::span(&*id, 1)));
     }
     if (!damage.path.empty()) task_.damages.push_back(std::move(damage));
-    // What there was nothing to read of.
+    // The bytes that could not be read.
     if (work_.progress && task_.bytes < file.size) work_.progress(file.size - task_.bytes);
     if (work_.file_done) work_.file_done();
     return {};
@@ -278,7 +277,7 @@ Result<DamageReport> FindDamage(const ManifestSet& set,
                      .key = key});
   const StoredFolder folder{set.root, files};
   SharedDigests digests(files, tasks.size(), work.progress);
-  // Behind the files come threads that help with those that others are at.
+  // Further workers, behind those for files, help with files that others are digesting.
   const uint64_t helpers = std::min<uint64_t>(work.workers - 1, set.bytes() / kWindowBytes);
   RESHARD_RETURN_IF_ERROR(RunWorkers(
       work.workers, tasks.size() + helpers,

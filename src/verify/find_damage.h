@@ -1,6 +1,6 @@
-// FindDamage: a target folder, held against its own manifests.
+// FindDamage: compares a target folder with its own manifests.
 //
-// One call starts and joins the threads that share the files. Nothing is written.
+// One call starts and joins the threads that share the files. No file is written.
 #ifndef RESHARD_SRC_VERIFY_FIND_DAMAGE_H_
 #define RESHARD_SRC_VERIFY_FIND_DAMAGE_H_
 
@@ -14,9 +14,9 @@
 
 namespace reshard {
 
-// Compares all files that the manifests list; work.progress learns of set.bytes() bytes. `key` is
-// that of encrypted files, or null. Errors: kUnsupported for these without it; kChanged when files
-// changed meanwhile; kIo; kCancelled.
+// Compares all files that the manifests list. work.progress counts up to set.bytes(). `key`
+// decrypts encrypted files, and may be null. Errors: kUnsupported for an encrypted file without a
+// key; kChanged if files changed meanwhile; kIo; kCancelled.
 Result<DamageReport> FindDamage(const ManifestSet& set,
                                 const std::shared_ptr<const EncryptionKey>& key,
                                 const SharedWork& work);

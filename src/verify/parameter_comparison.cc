@@ -47,7 +47,7 @@ void CompareBits(DType dtype, std::span<const std::byte> a, std::span<const std:
   }
 }
 
-// Compares pieces of one pair. Used by one thread.
+// Compares pieces of a pair. Used by one thread.
 class PairReader {
  public:
   PairReader(const Source& a, const Source& b, const ParameterPair& pair, bool with_values)

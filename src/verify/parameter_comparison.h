@@ -1,8 +1,7 @@
-// Comparing what files hold of the same parameters: parameters of two checkpoints, whatever the
-// layouts of the two, byte by byte or as floats; and contents that ought to be the same in several
-// files.
+// Compares the contents of files: equal parameters of two checkpoints in any layouts, byte by byte
+// or as floats; and contents that should be the same in several files.
 //
-// Thread-safe as the arguments are.
+// As thread-safe as the arguments.
 #ifndef RESHARD_SRC_VERIFY_PARAMETER_COMPARISON_H_
 #define RESHARD_SRC_VERIFY_PARAMETER_COMPARISON_H_
 
@@ -33,7 +32,7 @@ void CompareValues(DType dtype, std::span<const std::byte> a, std::span<const st
 // Adds what was found in other elements of the same tensors.
 void AddValues(const ValueDifference& other, ValueDifference& difference);
 
-// Two parameters of one dtype, full shape and length in bytes.
+// Two parameters with the same dtype, full shape and length in bytes.
 struct ParameterPair {
   const SourceTensor* a = nullptr;
   const SourceTensor* b = nullptr;
@@ -41,12 +40,12 @@ struct ParameterPair {
 
 struct PairDifference {
   bool differs = false;
-  ValueDifference values;  // only where they were asked for and HasComparableValues
+  ValueDifference values;  // if they were requested and HasComparableValues
 };
 
-// Returns how each pair, of `a` and `b`, differs. Without `with_values` a pair's reading ends soon
-// after the first difference. Errors: kMismatch when no file holds a shard; those of SourceFiles;
-// kCancelled.
+// Returns the difference of each pair of parameters of `a` and `b`. Without `with_values`, stops
+// reading a pair soon after the first difference. Errors: kMismatch if no file holds a shard; those
+// of SourceFiles; kCancelled.
 Result<std::vector<PairDifference>> CompareParameters(const Source& a, const Source& b,
                                                       const std::vector<ParameterPair>& pairs,
                                                       bool with_values, const SharedWork& work);
@@ -61,7 +60,7 @@ struct ContentDifference {
 // Returns the bytes that comparing `groups` reads.
 uint64_t BytesToCompare(std::span<const EqualContents> groups);
 
-// Reads each content once, in step with the others of its group, and returns those that differ from
+// Reads each content once, in step with the others of its group. Returns contents that differ from
 // the first, by group and content. Errors: those of SourceFiles; kCancelled.
 Result<std::vector<ContentDifference>> CompareContents(SourceFiles& files,
                                                        std::span<const EqualContents> groups,

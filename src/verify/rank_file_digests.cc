@@ -25,37 +25,37 @@ ByteRange SpanOf(const StoredArray& parameter) {
   return {begin, parameter.framed.back().end() - begin};
 }
 
-// A parameter of which digests are wanted, as far as it lies in a piece of its file.
+// A parameter whose digest is wanted, as far as it lies in a piece of its file.
 struct WantedArray {
   const StoredArray* array = nullptr;
   size_t number = 0;   // DigestUse's
   size_t copies = 0;   // how many there are
   uint64_t bytes = 0;  // of the whole parameter
-  Digest128 sum = {};  // of those that lie in the piece
+  Digest128 sum = {};  // of the bytes in the piece
   uint64_t read = 0;
 };
 
-// Parameters that are read together: one by itself, or many whose bytes lie close to each other in
-// one window of the file.
+// Parameters that are read together: a single one, or many that lie close to each other in a window
+// of the file.
 struct ReadUnit {
   std::vector<WantedArray> arrays;
-  std::vector<BlockCopy> copies;  // of one after the other
+  std::vector<BlockCopy> copies;  // the copies of all arrays in order
   ByteRange range;                // from their first byte to their last one in the piece
 };
 
 // Few enough to be held while they are read.
 constexpr size_t kMostInUnit = 256;
-// Bytes between two parameters that are read for nothing rather than opening another window.
+// A gap of so many bytes between two parameters is read rather than opening another window.
 constexpr uint64_t kMostBetween = uint64_t{64} << 10;
 
-// What a thread has asked a server for, besides what it reads.
+// Bytes that a thread requests from a server, ahead of its reads.
 constexpr uint64_t kAheadOfServer = 4 * kWindowBytes;
 
 bool InOneWindow(ByteRange range) {
   return range.length > 0 && range.offset / kWindowBytes == (range.end() - 1) / kWindowBytes;
 }
 
-// Adds `wanted` with its copies, whose bytes in the piece are `range`, to the unit. Returns whether
+// Adds `wanted` with its copies to the unit; `range` has their bytes in the piece. Returns whether
 // it belongs there.
 bool Join(const ByteRange& range, const WantedArray& wanted, std::span<BlockCopy> copies,
           ReadUnit& unit) {
@@ -125,7 +125,7 @@ class PieceReader {
     uint64_t bytes = 0;
   };
 
-  // What one thread is at.
+  // The work of a thread.
   struct PieceWork {
     const RankFileOfStage& rank;
     ByteRange piece;
@@ -135,7 +135,7 @@ class PieceReader {
     uint64_t read = 0;
   };
 
-  // One without bytes counts where it begins.
+  // A parameter without bytes counts at its offset.
   Status TakeUnread(const PieceWork& work, const WantedArray& wanted) const {
     if (wanted.bytes > 0 || SpanOf(*wanted.array).offset < work.piece.offset) return {};
     return use_.take(work.rank, *wanted.array, wanted.number, wanted.sum);
@@ -166,10 +166,11 @@ class PieceReader {
 
   // Reads all of `unit`, and asks for the begin of `next`, which may be empty, ahead.
   Status ReadWhole(PieceWork& work, ReadUnit& unit, ByteRange next) {
-    // Made here: nothing may be made under the fault guard.
+    // Made here, because the fault guard forbids allocations.
     work.rows.clear();
     for (const BlockCopy& copy : unit.copies) work.rows.emplace_back(copy);
-    // Bytes between the parameters may be to blame, which nobody needs: then each is read alone.
+    // If this fails, unneeded bytes between the parameters may be the cause. Then each is read
+    // alone.
     if (!InOneWindow(unit.range) || !ReadTogether(work, unit, next).ok()) {
       std::span<const CopyRows> left(work.rows);
       for (WantedArray& wanted : unit.arrays) {
@@ -238,10 +239,11 @@ class PieceReader {
     return files.Prefetch(file, range.offset, files.BytesToAskAhead(range.offset, range.length));
   }
 
-  // Adds what other pieces have to `part`. Returns whether these are all `bytes`; else keeps it.
+  // Adds the sums of other pieces to `part`. Returns whether all `bytes` are complete; otherwise
+  // keeps the sum.
   bool Complete(const RankFileOfStage& rank, const StoredArray& parameter, uint64_t bytes,
                 Part& part) {
-    if (bytes == 0) return true;  // another one may begin where it does
+    if (bytes == 0) return true;  // another one may begin at the same offset
     const std::scoped_lock lock(mutex_);
     const auto place =
         parts_.try_emplace({rank.file, parameter.framed.front().offset}, Part()).first;
@@ -277,8 +279,7 @@ std::vector<RankFileOfStage> FilesOfStages(const Source& source, std::span<const
 
 Status DigestRankFiles(const Source& source, std::span<const RankFileOfStage> ranks,
                        const DigestUse& use, const SharedWork& work, uint64_t piece_bytes) {
-  // The last file comes first: of those that were indexed in their order it is the one of which
-  // most is still cached.
+  // The last file comes first: after indexing in order, most of its bytes are still cached.
   const std::vector<RankFileOfStage> last_first(ranks.rbegin(), ranks.rend());
   std::vector<uint64_t> sizes(last_first.size());
   const auto look = [&](size_t i, const std::stop_token&) -> Status {

@@ -1,7 +1,7 @@
-// DigestRankFiles: the logical digests of what rank files hold, all of them read in one pass.
+// DigestRankFiles: the logical digests of the arrays of rank files, all read in a single pass.
 //
-// Any number of threads share the files out in pieces; what they find they hand on at once, so that
-// memory does not depend on what is read.
+// Any number of threads share the files in pieces. They pass on results at once, so that memory
+// does not depend on the files' sizes.
 #ifndef RESHARD_SRC_VERIFY_RANK_FILE_DIGESTS_H_
 #define RESHARD_SRC_VERIFY_RANK_FILE_DIGESTS_H_
 
@@ -30,15 +30,14 @@ struct RankFileOfStage {
   FileId file = 0;
 };
 
-// Returns the files of these source stages, by stage and rank; a stage that is named twice counts
-// once.
+// Returns the files of these source stages, by stage and rank. A repeated stage counts once.
 std::vector<RankFileOfStage> FilesOfStages(const Source& source, std::span<const int64_t> stages);
 
-// What becomes of each parameter; called from several threads at a time.
+// The use of each parameter; called from several threads at a time.
 struct DigestUse {
-  // Appends to `copies` those that move its content, or the Values of a MapTensor, in file order,
-  // to where they belong in the full tensor. Returns the number by which `take` knows the
-  // parameter; nothing where no digest is wanted.
+  // Appends to `copies` the copies that move the content of the parameter, or the Values of a
+  // MapTensor, in file order, to their places in the full tensor. Returns the parameter's number
+  // for `take`; no value if no digest is wanted.
   std::function<Result<std::optional<size_t>>(const RankFileOfStage&, const StoredArray&,
                                               std::vector<BlockCopy>& copies)>
       places;
@@ -47,9 +46,9 @@ struct DigestUse {
       take;
 };
 
-// Reads each byte that is wanted of `ranks` once, in pieces of files of so many bytes. Work is
-// counted in bytes of the files, whether or not they are read. Errors: those of `use`, SourceFiles
-// and TableCache; kCancelled.
+// Reads each wanted byte of `ranks` once, in pieces of files of `piece_bytes`. Work is counted in
+// bytes of the files, whether or not they are read. Errors: those of `use`, SourceFiles and
+// TableCache; kCancelled.
 Status DigestRankFiles(const Source& source, std::span<const RankFileOfStage> ranks,
                        const DigestUse& use, const SharedWork& work,
                        uint64_t piece_bytes = kPieceBytes);

@@ -21,11 +21,11 @@ namespace {
 
 constexpr size_t kListed = 20;
 
-// Where a shard lies in the full tensor. Holds no memory of its own: it is asked of each of very
-// many shards.
+// The place of a shard in the full tensor. Takes no memory on the heap, as there are very many
+// shards.
 class FullPlace {
  public:
-  // Nothing where a size does not fit 63 bits.
+  // No value if a size does not fit 63 bits.
   static std::optional<FullPlace> Of(const ShardGrid& grid, int64_t rank, const Shape& shard) {
     std::optional<FullPlace> place(FullPlace(shard.size()));
     grid.PartsOf(rank, {place->begin_.data(), place->dims_});
@@ -99,12 +99,6 @@ Result<bool> StageShards::HasReplicas(size_t layout, const RankFileOfStage& rank
                                       const StoredArray& parameter) {
   RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
   return grid->parts() < grid->devices();
-}
-
-Result<bool> StageShards::IsCut(size_t layout, const RankFileOfStage& rank,
-                                const StoredArray& parameter) {
-  RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
-  return grid->parts() > 1;
 }
 
 Status StageShards::AddPlaces(size_t layout, const RankFileOfStage& rank,
@@ -234,7 +228,7 @@ Status StageShards::Report(const ReportOptions& options, ReplicaReport& report,
       if (is_original != true) {
         RESHARD_RETURN_IF_ERROR(CompareWithOriginal(seen, *original->parameter, difference));
       }
-      if (difference.pair_count == 0) continue;  // what there is of it is the original
+      if (difference.pair_count == 0) continue;  // all existing parts equal the original
       if (listed) report.differences.push_back(std::move(difference));
     }
     ++report.differing;

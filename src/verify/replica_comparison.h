@@ -1,9 +1,9 @@
-// Replicas: ranks that by their layouts hold the same shard of a parameter, compared.
+// Replicas: compares ranks that hold the same shard of a parameter by their layouts.
 //
-// StageShards keeps what the ranks of one source stage hold of the parameters that its layouts cut,
-// as digests: of each part of a parameter's grid that of the lowest rank that has it, and which
-// parts came with several. Shards may be added from several threads at a time; the rest is for one
-// thread, when no shard is added any more.
+// StageShards keeps digests of the parameters that the layouts of a source stage cut. For each part
+// of a parameter's grid it keeps the digest of the lowest rank, and whether other ranks have
+// another one. Several threads may add shards at a time. Once all shards are added, one thread uses
+// the rest.
 //
 // Parameters in no strategy are each rank's own and never compared.
 #ifndef RESHARD_SRC_VERIFY_REPLICA_COMPARISON_H_
@@ -45,17 +45,14 @@ class StageShards {
   // Returns the place of a parameter in the stage's layouts, if it is one of the choice.
   std::optional<size_t> Find(std::string_view name) const;
 
-  // Returns whether several ranks ought to hold the same shard of it, by the layout.
-  // Errors: kMismatch when the layout does not fit the tensor, or it has another number of
-  // dimensions than in the file of another rank.
+  // Returns whether, by the layout, several ranks should hold the same shard of the parameter.
+  // Errors: kMismatch if the layout does not fit the tensor, or if the file of another rank has
+  // another number of dimensions.
   Result<bool> HasReplicas(size_t layout, const RankFileOfStage& rank,
                            const StoredArray& parameter);
 
-  // Returns whether the layout cuts it. Errors: as above.
-  Result<bool> IsCut(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter);
-
-  // Appends to `copies` those that move the shard to its place in the full tensor. Errors: as
-  // above; kMismatch for a full tensor of too many bytes.
+  // Appends the copies that move the shard to its place in the full tensor to `copies`. Errors: as
+  // above; kMismatch if the full tensor has too many bytes.
   Status AddPlaces(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter,
                    std::vector<BlockCopy>& copies);
 
@@ -71,17 +68,18 @@ class StageShards {
   struct ReportOptions {
     // Whether replicas of a parameter may differ; empty: none may.
     std::function<bool(std::string_view name)> may_differ;
-    // What the stage's shards of a parameter are compared with as well, if anything; may be empty.
+    // A further value to compare the stage's shards of a parameter with, if there is one; may be
+    // empty.
     std::function<std::optional<Original>(std::string_view name)> original;
   };
-  // Adds what was found of replicas to `report`. The parameters whose replicas differ, as they may,
-  // are added to `noted` instead. Reads shards that differ once more.
-  // Errors: those of SourceFiles and TableCache.
+  // Adds the results about replicas to `report`. Parameters whose replicas may differ, and do, are
+  // added to `noted` instead. Reads differing shards again. Errors: those of SourceFiles and
+  // TableCache.
   Status Report(const ReportOptions& options, ReplicaReport& report,
                 std::vector<std::string>& noted) const;
 
-  // Returns the digest of the full tensor, from the lowest rank that has each part; nothing where
-  // a part is in no file, or of another dtype or shape than `tensor`.
+  // Returns the digest of the full tensor, from the lowest rank that has each part. No value if no
+  // file has a part, or if a part has another dtype or shape than `tensor`.
   std::optional<Digest128> SumOf(const SourceTensor& tensor) const;
 
  private:
@@ -96,12 +94,12 @@ class StageShards {
     uint32_t type = 0;  // of its shard, in Seen::types
     bool repeated = false;
   };
-  // What was seen of one parameter.
+  // The observations of one parameter.
   struct Seen {
     std::optional<ShardGrid> grid;            // never changes
     std::vector<Type> types;                  // mostly one
     std::unordered_map<int64_t, Part> parts;  // by number
-    uint64_t shards = 0;                      // that are replicas of one another, and their bytes
+    uint64_t shards = 0;  // the shards that are replicas of each other, and their bytes
     uint64_t bytes = 0;
     std::set<int64_t> differing;  // parts that came with several digests or types
   };
@@ -109,13 +107,13 @@ class StageShards {
   std::mutex& MutexOf(size_t layout) { return mutexes_[layout % mutexes_.size()].mutex; }
   Result<const ShardGrid*> GridOf(size_t layout, const RankFileOfStage& rank,
                                   const StoredArray& parameter);
-  // Adds what differs among the replicas of a part.
+  // Adds the differences among the replicas of a part.
   Status ComparePart(const std::string& name, const ShardGrid& grid,
                      const std::vector<int64_t>& parts,
                      ReplicaReport::Difference& difference) const;
-  // Whether the full tensor is the original; nothing where parts are in no file.
+  // Whether the full tensor is the original; no value if no file has a part.
   std::optional<bool> IsOriginal(const Seen& seen, const Original& original) const;
-  // Adds where the lowest ranks that hold the parts differ from the original.
+  // Adds differences between the original and the lowest ranks that hold the parts.
   Status CompareWithOriginal(const Seen& seen, const SourceTensor& original,
                              ReplicaReport::Difference& difference) const;
   // Returns the first byte of the first `size` ones that differs, if one does.
@@ -137,11 +135,11 @@ class StageShards {
   std::vector<Seen> seen_;  // as layouts(); each guarded by its MutexOf
 };
 
-// Compares the replicas of the parameters of `choice` in the files of these source stages; without
-// a source strategy, when it is null, there are none. What has replicas is read once, in file
-// order, to digests, of which one is kept for each shard; shards whose digests differ are then read
-// again and compared byte by byte. Work is counted in bytes of the files, whether or not they are
-// read. Errors: kMismatch where a layout does not fit; those of SourceFiles; kCancelled.
+// Compares the replicas of the parameters of `choice` in the files of these source stages. If
+// `strategy` is null there are none. Parameters with replicas are read once, in file order, and one
+// digest is kept for each shard. Shards with different digests are read again and compared byte by
+// byte. Work is counted in bytes of the files, whether or not they are read. Errors: kMismatch if a
+// layout does not fit; those of SourceFiles; kCancelled.
 Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* strategy,
                                       const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work);

@@ -20,7 +20,7 @@
 namespace reshard {
 namespace {
 
-// Numbers for the contents of one parameter, in the order in which they come.
+// Numbers for the distinct contents of a parameter, in their order of arrival.
 class Contents {
  public:
   ContentClass ClassOf(const Digest128& digest) {
@@ -59,7 +59,7 @@ Status CollectEvidence(const Source& source, RankRange stage, const Source& refe
                        std::vector<StageParameter>& parameters, const SharedWork& work) {
   SourceFiles& files = source.files();
   const auto count = static_cast<size_t>(stage.end - stage.begin);
-  std::mutex mutex;  // guards what is known of the parameters
+  std::mutex mutex;  // guards the evidence of the parameters
   std::vector<Contents> contents(parameters.size());
   std::vector<std::optional<DType>> dtypes(parameters.size());
   for (StageParameter& parameter : parameters) parameter.evidence.ranks.resize(count);

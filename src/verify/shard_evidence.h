@@ -1,5 +1,5 @@
-// What the ranks of a stage hold of each parameter, told apart by digests, beside the parts of a
-// reference.
+// Tells apart the shards that the ranks of a stage hold of each parameter, by digests, and compares
+// them with the parts of a reference.
 #ifndef RESHARD_SRC_VERIFY_SHARD_EVIDENCE_H_
 #define RESHARD_SRC_VERIFY_SHARD_EVIDENCE_H_
 
@@ -25,10 +25,11 @@ struct StageParameter {
   ShardEvidence evidence;         // cuts are known
 };
 
-// Fills in the evidence of `parameters`, whose shards are in the files of the ranks `stage` of
-// `source`, where each file stands alone; reads each shard once, and of `reference`, a checkpoint
-// of full tensors, what is cut. Work is counted in bytes. Errors: kMismatch when a rank lacks a
-// parameter or has it in another dtype or shape; those of opening files; kCancelled.
+// Fills in the evidence of `parameters`. Their shards are in the files of the ranks `stage` of
+// `source`, in which each file stands alone. Reads each shard once, and the tensors of `reference`
+// that are cut. `reference` is a checkpoint of full tensors. Work is counted in bytes. Errors:
+// kMismatch if a rank lacks a parameter, or has another dtype or shape; those of opening files;
+// kCancelled.
 Status CollectEvidence(const Source& source, RankRange stage, const Source& reference,
                        std::vector<StageParameter>& parameters, const SharedWork& work);
 

@@ -21,12 +21,13 @@
 namespace reshard {
 namespace {
 
-// Files that only the sample opens are read header by header: windows of them are not kept. Where
-// a server is asked, what it sends before it is wanted takes room.
+// Files that only the sample opens are read header by header, and their windows are not kept. Bytes
+// that a server sends ahead take room.
 constexpr uint64_t kOtherWindows = uint64_t{1} << 20;
 constexpr uint64_t kRemoteWindows = uint64_t{4} << 20;
 
-// What a rank holds has to agree in so many bytes with what it should not hold to be remarkable.
+// An agreement between ranks that should hold different parts is remarkable from this many bytes
+// on.
 constexpr uint64_t kRemarkable = 1024;
 
 // The offset of the first byte that differs, if one does.
@@ -74,7 +75,7 @@ void CompareReplicaSamples(const StageSample& stage, ShardSample& sample) {
   }
 }
 
-// Finds unmatched tensors of which ranks do not hold the same.
+// Finds unmatched tensors that differ between ranks.
 void FindUnmatchedThatDiffer(const StageSample& stage, ShardSample& sample) {
   for (size_t p = 0; p < stage.parameters().size(); ++p) {
     const SampledParameter& parameter = stage.parameters()[p];
@@ -99,7 +100,7 @@ std::string ValueInWords(DType dtype, const std::string& bytes) {
   return std::visit([](auto value) { return fmt::format("{}", value); }, sums.least);
 }
 
-// Adds what the ranks of a stage hold of each counter.
+// Adds each counter's values in the ranks of a stage.
 void AddCounters(const StageSample& stage, ShardSample& sample) {
   for (size_t p = 0; p < stage.parameters().size(); ++p) {
     const SampledParameter& parameter = stage.parameters()[p];
@@ -122,7 +123,7 @@ void FindEqualRanks(const StageSample& stage, ShardSample& sample) {
   for (size_t p = 0; p < stage.parameters().size(); ++p) {
     if (stage.parameters()[p].cut) cut.push_back(p);
   }
-  // By what they hold of all cut parameters that is not constant.
+  // By the values of all cut parameters that are not constant.
   std::map<std::vector<const std::vector<std::string>*>, const SampledRank*,
            bool (*)(const std::vector<const std::vector<std::string>*>&,
                     const std::vector<const std::vector<std::string>*>&)>

@@ -1,14 +1,14 @@
-// A sample of the shards of a source: does each rank hold what the source strategy says?
+// A sample of the shards of a source: do the ranks hold the parts that the source strategy states?
 //
-// A few KiB at the beginning, the middle and the end of some parameters are read from some ranks:
-// ranks that hold the same part by the strategy have to agree, ranks that hold other parts should
-// not. Parameters are chosen to have every layout, and so that their bytes tell something: large
-// weights go before an optimizer's states, what is not one value throughout before zeros. Where
-// ranks are too many, those are chosen that differ in one device axis.
+// A few KiB at the beginning, the middle and the end of some parameters are read from some ranks.
+// Ranks that hold the same part by the strategy have to agree; ranks that hold other parts should
+// not. Parameters are chosen so that every layout occurs and their bytes tell much: large weights
+// before an optimizer's states, varied values before zeros. If there are too many ranks, ranks are
+// chosen that differ in one device axis.
 //
-// A .ckpt file that nobody opened yet is read at the places of one of its stage that is of its
-// size, as long as the headers there are the same: so it costs no index. Such files are not kept in
-// mind for SourceFiles::VerifyUnchanged.
+// An unopened .ckpt file is read at the places of another file of its stage with the same size, as
+// long as its headers there are the same. So it needs no index. SourceFiles::VerifyUnchanged does
+// not check such files.
 #ifndef RESHARD_SRC_VERIFY_SHARD_SAMPLE_H_
 #define RESHARD_SRC_VERIFY_SHARD_SAMPLE_H_
 
@@ -35,8 +35,8 @@ struct SampleLimits {
   size_t files = 64;    // opened for the sample only
 };
 
-// Returns the limits for the storage that holds the file at `path`: the default ones on a local
-// disk that does not rotate and in memory, a quarter of them elsewhere.
+// Returns the limits for the storage that holds the file at `path`: the default ones in memory and
+// on a local disk that does not rotate, a quarter elsewhere.
 SampleLimits SampleLimitsFor(const std::string& path);
 
 // A part of a parameter that is not the same in two ranks that ought to hold the same.
@@ -55,7 +55,7 @@ struct SampledDifference {
 struct EqualRanks {
   int64_t rank = 0;
   int64_t other = 0;
-  std::string parameter;  // of which they ought to hold different parts
+  std::string parameter;  // by the strategy, the ranks hold different parts
 };
 
 // A number that training counts, and the ranks that have it.
@@ -68,18 +68,18 @@ struct ShardSample {
   ReplicaSample counts;
   bool any_cut = false;  // some layout cuts a parameter that is there
   bool any_matrix_has_replicas = false;
-  // Of SampledNames::unmatched, those that differ between ranks of a stage; sorted.
+  // The names in SampledNames::unmatched whose tensors differ between ranks of a stage; sorted.
   std::set<std::string> unmatched_differ;
-  // By the names of counters: those of all stages that differ, each value once.
+  // By the names of counters: the values of all stages that differ, each value once.
   std::map<std::string, std::vector<CounterValue>> counters;
   std::vector<SampledDifference> differences;
   std::vector<EqualRanks> equal;    // each rank with the first one that is like it
-  std::vector<std::string> unread;  // why files that nobody needs could not be sampled
+  std::vector<std::string> unread;  // why files that only the sample reads could not be sampled
 };
 
-// Samples these parameters in the files of these source stages, accumulated gradients left out, and
-// what training counts; without a source strategy there is nothing to sample. Errors: those of
-// reading files that were opened before; kMismatch where a layout does not fit; kCancelled.
+// Samples these parameters and the counters of training in the files of these source stages,
+// without accumulated gradients. Without a source strategy the sample is empty. Errors: those of
+// reading files that were opened before; kMismatch if a layout does not fit; kCancelled.
 Result<ShardSample> SampleShards(const Source& source, const Strategy* strategy,
                                  const SampledNames& names, std::span<const int64_t> stages,
                                  const SampleLimits& limits, const SharedWork& work);

@@ -33,14 +33,14 @@ class SharedDigests::Reading {
         windows_(size / kWindowBytes + (size % kWindowBytes == 0 ? 0 : 1)),
         progress_(progress) {}
 
-  // Windows that nobody has taken.
+  // Windows that no thread has taken.
   uint64_t left() const {
     const std::scoped_lock lock(mutex_);
     return NoneLeft() ? 0 : windows_ - next_;
   }
 
-  // Takes the next window for the calling thread, which has to digest it; nothing when all are
-  // taken, or when one has failed.
+  // Takes the next window for the calling thread, which has to digest it. Returns no value if all
+  // are taken, or if one has failed.
   std::optional<uint64_t> Take() {
     const std::scoped_lock lock(mutex_);
     if (NoneLeft()) return std::nullopt;
@@ -59,7 +59,7 @@ class SharedDigests::Reading {
     changed_.notify_all();
   }
 
-  // Nobody takes another window.
+  // From now on no thread takes a window.
   void Cancel() {
     const std::scoped_lock lock(mutex_);
     if (NoneLeft()) return;
@@ -125,14 +125,14 @@ class SharedDigests::Reading {
     return {};
   }
 
-  // Where the window begins that none of the threads here has taken or is reading ahead.
+  // The begin of the first window that no thread here has taken or is reading ahead.
   uint64_t AheadOf(uint64_t number) const {
     const std::scoped_lock lock(mutex_);
     return std::min(RangeOf(number).offset + threads_ * kWindowBytes, size_);
   }
 
-  // Whether it is this window's turn and no other one has been taken: then both digests are
-  // extended together.
+  // Whether it is this window's turn and no other one is taken. Then both digests are extended
+  // together.
   bool IsAlone(uint64_t number) const {
     const std::scoped_lock lock(mutex_);
     return threads_ == 1 && block_.next == number;
@@ -157,12 +157,12 @@ class SharedDigests::Reading {
   const uint64_t windows_;
   const std::function<void(uint64_t)>& progress_;
 
-  // Whose turn it is owns the digest, of `block_` the blocks, too.
+  // The thread whose turn it is owns the digest. `block_` also orders the digests of blocks.
   Ordered whole_;
   Ordered block_;
   std::vector<std::string> blocks_;
 
-  mutable std::mutex mutex_;  // guards what follows, and whose turn it is
+  mutable std::mutex mutex_;  // guards the members below, and the turns
   std::condition_variable changed_;
   uint64_t next_ = 0;             // window to take
   size_t threads_ = 0;            // at windows

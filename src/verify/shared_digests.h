@@ -1,11 +1,11 @@
 // SharedDigests: the digests of files that several threads read.
 //
-// Each file has a thread that digests it. Threads that have no file left help with those that
-// others are at: each takes the next window, makes it present by itself and waits for its turn only
-// to extend the two digests, which have to be extended in file order. So one file keeps several
-// threads busy, as far as the slower digest of the two lets them.
+// A thread digests each file. Threads without a file help with the files of others. Such a helper
+// takes the next window, makes it present by itself, and waits for its turn only to extend the two
+// digests, which go in file order. So one file keeps several threads busy, limited by the slower
+// digest.
 //
-// Thread-safe. All threads have left when it dies.
+// Thread-safe. All threads have to leave before it dies.
 #ifndef RESHARD_SRC_VERIFY_SHARED_DIGESTS_H_
 #define RESHARD_SRC_VERIFY_SHARED_DIGESTS_H_
 
@@ -38,11 +38,11 @@ class SharedDigests {
   SharedDigests(const SharedDigests&) = delete;
   SharedDigests& operator=(const SharedDigests&) = delete;
 
-  // Digests the first `size` bytes of a file, reading ahead. Of several errors it returns that of
-  // the lowest offset. Errors: those of SourceFiles; kCancelled.
+  // Digests the first `size` bytes of a file, reading ahead. If there are several errors, returns
+  // the one of the lowest offset. Errors: those of SourceFiles; kCancelled.
   Result<StoredDigests> Digest(FileId file, uint64_t size, const std::stop_token& stop);
 
-  // A thread is done with one of the files, whatever came of it.
+  // A thread is done with a file, with or without success.
   void FileDone();
 
   // Helps until all files are done, or until `stop` is requested. Errors are returned by Digest.
@@ -55,7 +55,7 @@ class SharedDigests {
 
   SourceFiles& files_;
   const std::function<void(uint64_t)> progress_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable_any changed_;
   size_t left_;                   // files that are not done
   std::list<Reading*> readings_;  // of threads in Digest

@@ -29,12 +29,12 @@ constexpr size_t kParametersOfLayout = 3;
 constexpr size_t kTries = 8;
 // A rank is worth so many reads at least.
 constexpr int64_t kLeastReads = 8;
-// Of what is not placed. Each unmatched tensor may be the one that makes them too many, and few
+// Limits for arrays that are not placed. An unmatched tensor may be one too many, and few
 // checkpoints have any.
 constexpr size_t kMostUnmatched = 256;
 constexpr size_t kMostCounters = 8;
 constexpr size_t kRanksOfUnmatched = 4;
-// So many reads an index of one of these ranks may cost.
+// The most reads for an index of such a rank.
 constexpr size_t kMostHeadersOfUnmatched = 4096;
 
 bool IsSampled(const StoredArray& parameter) {
@@ -42,7 +42,7 @@ bool IsSampled(const StoredArray& parameter) {
          !IsAccumulatedGradient(parameter.name);
 }
 
-// Whether a layout cuts it, so that ranks hold different parts of it.
+// Whether a layout cuts the parameter, so that ranks hold different parts.
 bool IsCut(const StoredArray& parameter, const ParameterLayout* layout) {
   if (layout == nullptr) return false;
   const auto grid = MakeGrid(*layout, parameter.shape.size(), "");
@@ -62,7 +62,7 @@ SampledParameter::Place PlaceAt(const StoredArray& info, size_t value, uint64_t 
   return place;
 }
 
-// The beginning, the middle and the end; of a parameter of several Values the beginnings of the
+// The beginning, the middle and the end. If a parameter has several Values: the beginnings of the
 // first, the middle and the last one, which have headers before them.
 std::vector<SampledParameter::Place> PlacesOf(const StoredArray& info, bool all) {
   std::vector<SampledParameter::Place> places;
@@ -101,7 +101,7 @@ bool IsConstant(const StoredArray& info, const std::vector<std::string>& bytes) 
   });
 }
 
-// Has a server send the bytes of a parameter. What fails is said by who reads them.
+// Makes a server send the bytes of a parameter. The later read reports an error.
 void AskForPlaces(SourceFiles& files, FileId file,
                   const std::vector<SampledParameter::Place>& places) {
   for (const SampledParameter::Place& place : places) {
@@ -116,7 +116,7 @@ void AskForPlaces(SourceFiles& files, FileId file,
 Status StageSample::Choose(int64_t reads, int64_t files) {
   present_ = source_.ranks().LocalRanks(stage_);
   if (present_.empty()) return {};
-  // Of a rank alone, only what training counts is compared, with other stages.
+  // In a single rank, only counters of training are compared, with other stages.
   if (IsAlone() && source_.HasNewFile(stage_, present_.front())) return {};
   int64_t at_first = budget_.reads;
   RESHARD_RETURN_IF_ERROR(ChooseReference());
@@ -146,7 +146,7 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
     at_first += more;
     reads += of_others;
   }
-  // For each rank as many reads; every layout before a second parameter of one.
+  // An equal number of reads for each rank, and every layout before a second parameter of the same.
   const auto of_rank = static_cast<size_t>(reads - of_others) * 3 / 4 / locals.size();
   const bool all_places = of_rank >= 3 * groups_.size();
   const size_t of_group =
@@ -288,7 +288,7 @@ std::vector<int64_t> StageSample::ChooseRanks(size_t most) const {
   return order;
 }
 
-// Large ones, and of those that remain one here and there.
+// Large parameters first, and then some of the rest, spread evenly.
 const StoredArray* StageSample::InTurn(const Group& group, size_t i) {
   const auto& all = group.parameters;
   const bool in_turn = i < 2 || all.size() <= kTries;
@@ -371,7 +371,7 @@ Status StageSample::AddOthers() {
     SampledParameter parameter{info, nullptr, false, PlacesOf(*info, all_places), as};
     if (parameter.places.empty()) return {};
     RESHARD_ASSIGN_OR_RETURN(SampledShard shard, ReadReference(parameter));
-    if (as == SampledAs::kUnmatched && shard.constant) return {};  // it tells nothing
+    if (as == SampledAs::kUnmatched && shard.constant) return {};  // it has no evidence
     parameters_.push_back(std::move(parameter));
     reference_shards_.push_back(std::move(shard));
     return {};
@@ -450,12 +450,12 @@ Status StageSample::ReadUnopened(SampledRank& rank, const std::string& path) {
     RESHARD_ASSIGN_OR_RETURN(alike, ReadAlike(others_, file, parameters_[p], rank.shards[p]));
   }
   if (!alike) {
-    // Nothing has to be asked of an empty file, and of a small one all comes with few requests.
+    // An empty file needs no requests, and a small file comes whole with few requests.
     const uint64_t headers = has_one_header ? 0 : reference_->arrays().size();
     const auto values = static_cast<int64_t>(2 + std::min(headers, size / kGranuleBytes));
     const bool is_compared = reads_of_unmatched_ > 0 && IsForUnmatched(rank.local);
     if (values > std::max(reads_of_index_, is_compared ? reads_of_unmatched_ : 0)) {
-      return {};  // nothing is known of it, and nothing said
+      return {};  // unknown, so it is not reported
     }
     budget_.reads -= values;
     RESHARD_ASSIGN_OR_RETURN(const IndexedFile index,
@@ -498,7 +498,7 @@ Status StageSample::ReadElsewhere(SourceFiles& files, FileId file, const StoredA
     std::string header;
     RESHARD_RETURN_IF_ERROR(ReadPlace(files, file, place, header, shard.bytes.emplace_back()));
   }
-  // Values may be cut elsewhere: then there is nothing to compare.
+  // Values may be cut elsewhere; then a comparison is impossible.
   shard.held = std::equal(places.begin(), places.end(), parameter.places.begin(),
                           parameter.places.end(), [](const auto& a, const auto& b) {
                             return a.offset == b.offset && a.content.length == b.content.length;

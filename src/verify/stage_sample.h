@@ -1,7 +1,7 @@
-// StageSample: the parts of shards of one source stage that are sampled, and their bytes.
+// StageSample: the sampled parts of the shards of a source stage, and their bytes.
 //
-// Chosen by one thread; then ranks may be read by several, each by one. What it is made of has to
-// outlive it.
+// One thread makes the choice. Then several threads may read, each its own ranks. The arguments of
+// the constructor have to outlive the object.
 #ifndef RESHARD_SRC_VERIFY_STAGE_SAMPLE_H_
 #define RESHARD_SRC_VERIFY_STAGE_SAMPLE_H_
 
@@ -25,7 +25,7 @@
 
 namespace reshard {
 
-// What may still be read and opened, and what was read.
+// The reads and files that are left, and counts of finished reads.
 struct SampleBudget {
   std::atomic<int64_t> reads = 0;
   int64_t granted = 0;  // reads that were added for unmatched tensors, which few checkpoints have
@@ -33,28 +33,28 @@ struct SampleBudget {
   std::atomic<uint64_t> bytes = 0;
 };
 
-// Which parameters are sampled. What it refers to has to outlive it.
+// The choice of the sampled parameters. Referenced objects have to outlive it.
 struct SampledNames {
-  // NOLINTNEXTLINE(google-explicit-constructor): mostly there is nothing else
+  // NOLINTNEXTLINE(google-explicit-constructor): mostly there are no other arguments
   SampledNames(const ParameterChoice& takes, std::span<const std::string> others = {})
       : choice(takes), unmatched(others) {}
 
   const ParameterChoice& choice;
-  // Names that ought to be the same in all ranks of a stage, whatever a layout says; sorted.
+  // Names whose tensors should be the same in all ranks of a stage, whatever a layout says; sorted.
   std::span<const std::string> unmatched;
 };
 
 enum class SampledAs {
   kPlaced,     // by its layout
   kUnmatched,  // SampledNames::unmatched
-  kCounter,    // what training counts, the same in all ranks
+  kCounter,    // a counter of training, the same in all ranks
 };
 
 struct SampledParameter {
   // Some bytes of a shard.
   struct Place {
     uint64_t offset = 0;  // in the shard
-    ByteRange head;       // of the file, what stands before the content; empty in its middle
+    ByteRange head;       // of the file, the bytes before the content; empty inside the content
     ByteRange content;    // of the file
     std::string header;   // the bytes of `head` in the reference
   };
@@ -94,13 +94,12 @@ class StageSample {
   StageSample(const StageSample&) = delete;
   StageSample& operator=(const StageSample&) = delete;
 
-  // Chooses parameters and ranks, so that about `reads` are enough, and at most `files` files that
-  // nobody opened yet. Errors: those of reading a file of
-  // the stage; kMismatch where a layout does not fit.
+  // Chooses parameters and ranks for about `reads` reads, with at most `files` files that were not
+  // opened yet. Errors: those of reading a file of the stage; kMismatch if a layout does not fit.
   Status Choose(int64_t reads, int64_t files);
 
-  // Reads what rank number `index` of ranks() holds. Errors: those of reading, for a file that was
-  // opened before; of others `unread` says it.
+  // Reads the sampled bytes of rank number `index` of ranks(). Errors: those of reading, for a file
+  // that was opened before. For other files, `unread` has the error.
   Status Read(size_t index);
 
   bool any_cut() const { return any_cut_; }
@@ -110,36 +109,37 @@ class StageSample {
   int64_t RankOf(const SampledRank& rank) const { return source_.RankOf(stage_, rank.local); }
 
  private:
-  // Parameters of one layout.
+  // The parameters of a layout.
   struct Group {
     ShardGrid grid = ShardGrid::Whole(0);
     bool cut = false;
     bool replicas = false;
-    std::vector<const StoredArray*> parameters;  // those that tell most first
+    std::vector<const StoredArray*> parameters;  // the most telling ones first
   };
 
-  // Chooses the file that the others are compared with: of those that were opened, as far as they
-  // differ, the one that holds the most; one of no parameters only where all are so.
+  // Chooses the file that the others are compared with: among the opened files that differ, the one
+  // with the most arrays. A file without parameters is chosen only if all are empty.
   Status ChooseReference();
   Status ListGroups();
-  // Returns up to `most` ranks that are there: all, or those that differ in one device axis.
+  // Returns up to `most` ranks that exist: all, or ranks that differ in one device axis.
   std::vector<int64_t> ChooseRanks(size_t most) const;
   // Puts the ranks first that hold the same as `base`, or that differ from it in one axis.
   void AddRelatives(int64_t base, std::vector<int64_t>& order) const;
   // Returns the parameter of `group` that is looked at as number `i`.
   static const StoredArray* InTurn(const Group& group, size_t i);
-  // Has a server send what is probably going to be read of the files of `locals` that have the
-  // table of the reference: the first `count` parameters of each of `groups` groups.
+  // Makes a server send the bytes that will probably be read of the files of `locals`. These files
+  // have the table of the reference. The bytes are the first `count` parameters in each of `groups`
+  // groups.
   void AskAhead(const std::vector<int64_t>& locals, size_t groups, size_t count, bool all_places);
-  // The same for all that is going to be read of a file. Nothing happens where none is remote, or
-  // where it fails: who reads it says why.
+  // As above, for all bytes that will be read of a file. Has no effect if no file is remote. Errors
+  // are ignored, because the later read reports them.
   void AskAhead(SourceFiles& files, FileId file) const;
-  // Chooses up to `count` parameters of `group` whose bytes in the reference tell something; looks
-  // at others as long as more than `least` reads are left.
+  // Chooses up to `count` parameters of `group` whose bytes in the reference have evidence. Looks
+  // at other parameters while more than `least` reads are left.
   Status ChooseParameters(const Group& group, size_t count, bool all_places, int64_t least);
   // Returns about how many reads AddOthers makes necessary where `ranks` ranks are read.
   int64_t ReadsOfOthers(size_t ranks) const;
-  // Chooses of what is not placed.
+  // Chooses among arrays that are not placed.
   Status AddOthers();
   // Reads `parameter` in the reference.
   Result<SampledShard> ReadReference(SampledParameter& parameter);
@@ -147,7 +147,7 @@ class StageSample {
   bool IsReadIn(const SampledParameter& parameter, int64_t local) const;
   // Whether one rank of the stage has a file.
   bool IsAlone() const { return present_.size() == 1; }
-  // Whether unmatched tensors are compared in this rank, one of those chosen.
+  // Whether unmatched tensors are compared in this chosen rank.
   bool IsForUnmatched(int64_t local) const;
 
   Status ReadOpened(SampledRank& rank, FileId file);
@@ -158,7 +158,7 @@ class StageSample {
   // Reads it where `info`, which may be null, has it in a file with another table.
   Status ReadElsewhere(SourceFiles& files, FileId file, const StoredArray* info,
                        const SampledParameter& parameter, SampledShard& shard);
-  // Reads one place: what stands before it, and its bytes.
+  // Reads a place: the header before it, and its bytes.
   Status ReadPlace(SourceFiles& files, FileId file, const SampledParameter::Place& place,
                    std::string& header, std::string& bytes);
 

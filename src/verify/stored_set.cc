@@ -23,7 +23,7 @@ std::string DetailOf(const Status& status, const std::string& path) {
   return status.message().substr(status.message().starts_with(prefix) ? prefix.size() : 0);
 }
 
-// Parses the manifest of this name, or appends what is wrong with it.
+// Parses the manifest of this name, or appends its damage.
 Result<std::optional<Manifest>> ReadManifest(const OutputDirectory& root, const std::string& name,
                                              std::vector<Damage>& damages) {
   const std::string path = root.PathOf(name);
@@ -49,7 +49,7 @@ Result<std::optional<Manifest>> ReadManifest(const OutputDirectory& root, const 
   return std::optional<Manifest>();
 }
 
-// Compares the list of checksums beside the manifest of this name with what it lists.
+// Compares the list of checksums beside the manifest of this name with the manifest.
 Status CheckChecksums(const std::string& manifest_name, const Manifest& manifest,
                       ManifestSet& set) {
   const std::string name = ChecksumsName(manifest_name);
@@ -78,10 +78,10 @@ using Entry = OutputDirectory::Entry;
 using EntryType = OutputDirectory::EntryType;
 
 constexpr uint64_t kFeedBytes = uint64_t{256} << 10;
-// What the parser puts in front of its messages; the path stands beside them.
+// The parser's prefix for its messages. Reports have the path in another field.
 constexpr std::string_view kNoName = "record";
 
-// How the head of a record disagrees with the manifest, or nothing.
+// The contradiction between the head of a record and the manifest; no value if there is none.
 std::optional<std::string> Disagreement(const PartRecordHead& head, const std::string& plan,
                                         const ManifestFile& file) {
   if (head.plan != plan) {
@@ -161,7 +161,7 @@ Result<std::optional<FileId>> OpenStored(const StoredFolder& folder, const std::
     return refuse(Damage::Kind::kNoFile,
                   std::string("expected a file, found ").append(DescribeType(entry->type)));
   }
-  // SourceFiles follows links: what it opens has to be what lies in the folder itself.
+  // SourceFiles follows links, but the opened file has to lie in the folder itself.
   const FileId file = folder.files.Add(folder.root.path() + '/' + path);
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, folder.files.Identity(file));
   if (identity.key() != entry->identity.key()) {
@@ -200,7 +200,7 @@ Result<std::optional<StoredRecord>> ReadStoredRecord(const StoredFolder& folder,
   if (size != file.record_size) {
     return refuse(fmt::format("expected {} bytes, found {}", file.record_size, size));
   }
-  // What fits its digests is as it was written: its Values are not parsed.
+  // If the digests fit, the record is as written, so its Values are not parsed.
   PartRecordParser parser{std::string(kNoName)};
   const Status fed = FeedStored(folder.files, *id, stop, parser);
   RESHARD_RETURN_IF_ERROR(folder.files.VerifyUnchanged(std::span(&*id, 1)));

@@ -24,7 +24,7 @@ namespace reshard {
 struct ManifestSet {
   OutputDirectory root;                 // the folder that holds them
   std::vector<std::string> names;       // sorted
-  std::vector<Manifest> manifests;      // those that are whole
+  std::vector<Manifest> manifests;      // the undamaged ones
   std::vector<Damage> damages = {};     // the others, and lists of checksums of other files
   std::vector<std::string> notes = {};  // lists of checksums that are missing
 
@@ -43,14 +43,13 @@ struct StoredFolder {
   SourceFiles& files;
 };
 
-// Opens the regular file at `path`, relative to the folder. Returns nothing, and says in `damage`
-// what is there, when it is none, or when a folder on the way is a link or no folder.
-// Errors: kIo.
+// Opens the regular file at `path`, in the folder. If there is no regular file, or a folder on the
+// way is a link or not a folder, returns no value and describes the damage. Errors: kIo.
 Result<std::optional<FileId>> OpenStored(const StoredFolder& folder, const std::string& path,
                                          Damage& damage);
 
-// Feeds a file to `parser` and finishes it; stops at the first thing that is wrong with it.
-// Errors: those of SourceFiles and of PartRecordParser; kCancelled.
+// Feeds a file to `parser` and finishes it. Stops at the first error of the parser. Errors: those
+// of SourceFiles and of PartRecordParser; kCancelled.
 Status FeedStored(SourceFiles& files, FileId file, const std::stop_token& stop,
                   PartRecordParser& parser);
 
@@ -59,9 +58,9 @@ struct StoredRecord {
   PartRecordHead head;
 };
 
-// Reads the part record that a manifest of the plan `plan` lists beside `file`, and returns its
-// head and where it is; or nothing, and what is wrong with it in `damage`. Nothing that a record
-// says counts before all of it is proved. Errors: those of SourceFiles; kCancelled.
+// Reads the part record that a manifest of the plan `plan` lists beside `file`. Returns its head
+// and its place; or no value, with the reason in `damage`. The whole record is proved before any of
+// its statements counts. Errors: those of SourceFiles; kCancelled.
 Result<std::optional<StoredRecord>> ReadStoredRecord(const StoredFolder& folder,
                                                      const std::string& plan,
                                                      const ManifestFile& file,

@@ -32,8 +32,7 @@ constexpr size_t kListedParameters = 20;
 // Less than this is never asked for ahead, but at the end of a piece.
 constexpr uint64_t kLeastAhead = 2 * kComparisonStepBytes;
 
-// Returns the name of the parameter whose Value the segment belongs to, "" in the header of one
-// without content.
+// Returns the name of the parameter whose Value has the segment; "" in the header of an empty one.
 std::string_view ParameterOf(const TargetPlan& plan, size_t segment) {
   if (std::holds_alternative<Literal>(plan.segments[segment])) ++segment;
   const auto* content =
@@ -49,7 +48,7 @@ std::vector<Segment>::const_iterator SegmentAt(const std::vector<Segment>& segme
   });
 }
 
-// Adds what differs between the literal and `found`, the target's bytes from `offset` on.
+// Adds the differences between the literal and `found`, the target's bytes from `offset` on.
 void CompareLiteral(const Literal& literal, uint64_t offset, std::span<const std::byte> found,
                     ByteDifference& difference) {
   for (size_t i = 0; i < found.size(); ++i) {
@@ -58,7 +57,7 @@ void CompareLiteral(const Literal& literal, uint64_t offset, std::span<const std
   }
 }
 
-// Sets where the byte at `offset` of the content's image comes from.
+// Sets the source of the byte at `offset` of the content's image.
 void SetSource(const Content& content, uint64_t offset, ByteDifference& difference) {
   for (const BlockCopy& copy : content.copies) {
     const ByteRange first = Overlap(copy.TargetSpan(), {offset, 1});
@@ -102,7 +101,7 @@ Status CompareCast(SourceFiles& sources, const Content& content, uint64_t offset
 
 }  // namespace
 
-// What differs in one file, gathered from the threads that read its pieces.
+// The differences in a file, collected from the threads that read its pieces.
 class TargetComparison::Findings {
  public:
   void Add(size_t segment, const ByteDifference& difference) {
@@ -148,8 +147,8 @@ class TargetComparison::Findings {
     return first;
   }
 
-  std::mutex mutex_;           // guards what follows
-  std::set<size_t> segments_;  // of the plan, those that differ
+  std::mutex mutex_;           // guards the members below
+  std::set<size_t> segments_;  // the differing segments of the plan
   ByteDifference bytes_;
 };
 
@@ -251,7 +250,7 @@ Status TargetComparison::ComparePiece(const Pending& pending, ByteRange piece,
                                       const std::stop_token& stop, Findings& findings) {
   const std::vector<Segment>& segments = pending.plan->segments;
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
-  uint64_t asked = piece.offset;  // the end of what was asked for ahead
+  uint64_t asked = piece.offset;  // the end of the bytes that were requested ahead
   const auto step = [&](ByteRange part) -> Status {
     if (asked < std::min(part.end() + kLeastAhead, piece.end())) {
       const uint64_t begin = std::exchange(

@@ -1,7 +1,8 @@
-// TargetComparison: target files, held byte by byte against the sources that they were made from.
+// TargetComparison: compares target files byte by byte with their sources.
 //
-// What each byte has to be follows from the plan; the files need no manifest, and may have been
-// written by any program. One thread at a time; it starts those that share the reading.
+// The plan gives the expected value of each byte. The files need no manifest, and any program may
+// have written them. One thread at a time uses an object, and the object starts threads that share
+// the reading.
 #ifndef RESHARD_SRC_VERIFY_TARGET_COMPARISON_H_
 #define RESHARD_SRC_VERIFY_TARGET_COMPARISON_H_
 
@@ -20,23 +21,23 @@ namespace reshard {
 
 class TargetComparison {
  public:
-  // `sources` are those that plans name by FileId; it and `folder`, the target folder, must outlive
-  // this. `key` is that of target files that are encrypted, or null.
+  // `sources` are the files that plans name by FileId. `folder` is the target folder. Both must
+  // outlive this object. `key` decrypts encrypted target files, and may be null.
   TargetComparison(SourceFiles& sources, const std::string& folder,
                    const std::shared_ptr<const EncryptionKey>& key, SharedWork work);
   TargetComparison(const TargetComparison&) = delete;
   TargetComparison& operator=(const TargetComparison&) = delete;
 
-  // Takes a target file. Files are compared when there is enough to share out, so that few plans
-  // are in memory at a time.
-  // Errors: those of SourceFiles; kCorrupt for what is no regular file; kCancelled.
+  // Takes a target file. Files are compared once there is enough work to share, so that few plans
+  // are in memory at a time. Errors: those of SourceFiles; kCorrupt if the path is not a regular
+  // file; kCancelled.
   Status Add(PlanHandle plan);
 
   // Compares the rest.
   // Errors: as Add; kChanged when target files changed meanwhile.
   Status Finish();
 
-  // After Finish: what differs, in the order in which the files were added.
+  // After Finish: the differences, in the order in which the files were added.
   const std::vector<FileDifference>& differences() const { return differences_; }
   // Files that are there.
   uint64_t found() const { return found_; }

@@ -86,7 +86,7 @@ class FloatSums {
 
 template <typename Integer>
 class IntegerSums {
-  // Exact for all but 64 bits, whose sum no integer holds.
+  // Exact for all types but 64-bit ones, whose sum does not fit an integer.
   using Sum = std::conditional_t<sizeof(Integer) == 8, double, int64_t>;
   using Wide = std::conditional_t<std::is_signed_v<Integer>, int64_t, uint64_t>;
 
@@ -179,7 +179,7 @@ ValueSums SumFloat6(std::span<const std::byte> bytes) {
   });
 }
 
-// Where the bytes of a parameter lie, all of them.
+// The places of all bytes of a parameter.
 Result<std::vector<BlockCopy>> BytesOf(const Source& source, const SourceTensor& parameter) {
   if (parameter.kind == ArrayKind::kTensor) {
     return CopiesOf(source, parameter, Box::Whole(parameter.full_shape));
@@ -283,7 +283,8 @@ Result<std::vector<std::optional<ValueSums>>> SumParameters(
     RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, BytesOf(source, parameter));
     const uint64_t item = ItemBytes(parameter.dtype);
     const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMostSummedBytes + item);
-    // Items of three bytes lie across the ends of stretches: each counts where it begins.
+    // An item of three bytes may cross the end of a stretch. It counts in the stretch of its first
+    // byte.
     const auto next_item = [item](uint64_t offset) { return (offset + item - 1) / item * item; };
     ValueSums& sums = pieces[index][piece.offset / kPieceBytes];
     return InSteps(piece, kMostSummedBytes, stop, work.progress, [&](ByteRange part) -> Status {

@@ -1,7 +1,6 @@
-// ValueSums: what is added up of the values of a tensor, a stretch at a time, or of whole
-// parameters, whatever their layouts.
+// ValueSums: the sums of a tensor's values, for a stretch or for whole parameters in any layout.
 //
-// Plain values; thread-safe as the arguments are.
+// Plain values; as thread-safe as the arguments.
 #ifndef RESHARD_SRC_VERIFY_VALUE_SUMS_H_
 #define RESHARD_SRC_VERIFY_VALUE_SUMS_H_
 
@@ -24,14 +23,14 @@ struct ValueSums {
   uint64_t values = 0;
   uint64_t nans = 0;
   uint64_t infinities = 0;
-  // Of the values that are neither, of which there may be none; int64_t, uint64_t or double.
+  // Of the values that are not NaN or infinite, if there are any; int64_t, uint64_t or double.
   std::variant<int64_t, uint64_t, double> least{};
   std::variant<int64_t, uint64_t, double> greatest{};
   double sum = 0;
 
   uint64_t finite() const { return values - nans - infinities; }
 
-  // Adds those of other values of the same tensor. The sum depends on the order.
+  // Adds the sums of other values of the same tensor. The result depends on the order.
   void Add(const ValueSums& other);
 };
 
@@ -47,10 +46,10 @@ ValueSums SumValues(DType dtype, std::span<const std::byte> bytes);
 // Returns whether a parameter has values to be added up.
 bool HasValues(const SourceTensor& parameter);
 
-// Returns the sums of each of `parameters`, which are of `source`; nothing of those without values.
-// The values are added up in their row-major order, in stretches of fixed length: the same sums for
-// every layout and number of workers. Errors: kMismatch when no file holds a shard; those of
-// SourceFiles; kCancelled.
+// Returns the sums of each of `parameters`, which belong to `source`; no value for parameters
+// without values. The values are added in row-major order, in stretches of fixed length, so the
+// sums do not depend on layout or number of workers. Errors: kMismatch if no file holds a shard;
+// those of SourceFiles; kCancelled.
 Result<std::vector<std::optional<ValueSums>>> SumParameters(
     const Source& source, const std::vector<SourceTensor>& parameters, const SharedWork& work);
 

@@ -21,8 +21,8 @@ constexpr uint64_t kSmallestChunk = uint64_t{256} << 10;
 // A plan of so many holds some MiB in small pieces, which the next one need not find.
 constexpr size_t kManySegments = 10'000;
 
-// So many bytes that what all parts of a group read in one step, and in the next one, fits half of
-// the windows; of what is encrypted whole blocks.
+// A chunk size such that a group's parts fit half of the windows with the reads of one step and of
+// the next. Encrypted files get whole blocks.
 uint64_t ChunkBytes(const LaneOptions& options, size_t parts, bool is_encrypted) {
   const uint64_t share = options.window_bytes / 4 / std::max<size_t>(parts, 1);
   const uint64_t unit = is_encrypted ? kPlainBlockBytes : uint64_t{StagedFile::kAlignment};
@@ -68,7 +68,7 @@ std::optional<ChunkFeed::Chunk> ChunkFeed::Take() {
       changed_.wait(lock);
     } else if (next_group_ < work_.groups.size()) {
       if (alive_ >= options_.most_open) {
-        changed_.wait(lock);  // other lanes, and writers, finish those that are open
+        changed_.wait(lock);  // other lanes and writers finish the open chunks
       } else {
         OpenNext(lock);
       }
@@ -125,8 +125,8 @@ void ChunkFeed::AskAhead(const Group& group, Entry& entry, Chunk& chunk) const {
 }
 
 ByteRange ChunkFeed::StepBytes(const Entry& entry, const Entry& taken, uint64_t begin) {
-  // As far as the chunk behind the one that was taken, in whole chunks, and no farther than this
-  // part's own: chunks of a short part are large steps.
+  // Up to the chunk behind the taken one, in whole chunks. Never farther than this part's own next
+  // chunk, because chunks of a short part are large steps.
   const double done = static_cast<double>(taken.next + taken.chunk_bytes) /
                       static_cast<double>(taken.part->range.length);
   const uint64_t length = entry.part->range.length;
@@ -155,8 +155,8 @@ ByteRange ChunkFeed::LaterBytes(const Entry& entry, size_t parts) const {
 }
 
 uint64_t ChunkFeed::RoomAhead(size_t parts) const {
-  // Several parts come back to windows that they share: as many stay for them, and where there is
-  // little room, all.
+  // Several parts come back to windows that they share. An equal number of windows stays for them;
+  // if there is little room, all stay.
   const uint64_t room = parts == 1 ? options_.window_bytes / 4 * 3 : options_.window_bytes / 2;
   return room - std::min(room, options_.lanes * options_.chunk_bytes);
 }
@@ -209,7 +209,7 @@ void ChunkFeed::OpenNext(std::unique_lock<std::mutex>& lock) {
     group.number = next_group_;
     groups_.push_back(std::move(group));
   }
-  // A group is erased only when none of its parts is missing.
+  // A group is erased only when all its parts are there.
   Group& group = groups_.back();
   const size_t number = parts[next_part_++];
   const size_t group_number = next_group_;
@@ -256,16 +256,7 @@ Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {
   const TargetDigest* const digest = written.digest ? &*written.digest : nullptr;
   if (digest != nullptr) RESHARD_RETURN_IF_ERROR(Prove(*digest, files_));
   const std::vector<LostValues> lost = written.lost.values();
-  const auto overflowed = std::find_if(lost.begin(), lost.end(),
-                                       [](const LostValues& values) { return values.values > 0; });
-  if (work_.refuse_overflow && overflowed != lost.end()) {
-    return MismatchError(fmt::format(
-        "{}: a cast made {} finite value{} of the parameter {} infinite or NaN, too large for the "
-        "dtype that they were cast to; cast to one of a larger range, or leave the parameter as it "
-        "is",
-        Escape(plan.path), overflowed->values, overflowed->values == 1 ? "" : "s",
-        Quote(overflowed->name)));
-  }
+  if (work_.refuse_overflow) RESHARD_RETURN_IF_ERROR(CheckNoOverflow(plan.path, lost));
   ++(written.file.direct() ? counts_.direct : counts_.buffered);
   FinishedPart finished;
   const bool whole = part.range.length == plan.size;
@@ -284,7 +275,7 @@ Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {
   return {};
 }
 
-// Returns null where there is nothing to hand out: a part that is not written, or an empty one.
+// Returns null if there are no bytes to hand out: the part is kept, or it is empty.
 Result<std::unique_ptr<ChunkFeed::Entry>> ChunkFeed::Open(size_t number, size_t group,
                                                           uint64_t chunk_bytes) {
   RESHARD_ASSIGN_OR_RETURN(std::unique_ptr<TargetPart> part, OpenPart(work_.parts[number]));

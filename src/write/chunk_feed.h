@@ -1,17 +1,16 @@
 // ChunkFeed: hands out the chunks of all parts that a run writes, and keeps account of them.
 //
-// Parts are opened group by group, when their turn comes, by the lanes that find nothing else to
-// do. In a group, the part that is furthest behind goes on, so that all read about the same places
-// of their sources. The chunks of one part come in order; their file digest is a baton that goes
-// from chunk to chunk.
+// A lane without other work opens the parts of the next group. In a group, the part that is
+// furthest behind goes on, so that all parts read near the same places of their sources. The chunks
+// of one part come in order. Their file digest is a baton that goes from chunk to chunk.
 //
-// After a failure everything is still done whose place comes before its own, and nothing else: so
-// the first failure by place is reported, whatever the number of lanes and the size of chunks.
-// Places are ordered by group, by how much of the part lies before them, and by part. A failure to
-// write has no place and ends everything at once.
+// After a failure, lanes finish all chunks whose place comes before the failure's place, and only
+// these. So the first failure by place is reported, for every number of lanes and every chunk size.
+// Places are ordered by group, then by the number of the part's bytes before the place, then by
+// part. A failed write has no place and ends everything at once.
 //
-// Thread-safe. No deadlock: of the chunks handed out and not digested, the lowest one of each part
-// waits for nobody, as long as a lane holds a buffer before it takes a chunk.
+// Thread-safe. No deadlock: among the chunks handed out and not yet digested, the lowest one of
+// each part does not wait. This requires that a lane holds a buffer before it takes a chunk.
 #ifndef RESHARD_SRC_WRITE_CHUNK_FEED_H_
 #define RESHARD_SRC_WRITE_CHUNK_FEED_H_
 
@@ -42,10 +41,10 @@ namespace reshard {
 
 // A part of a target file that is being written.
 //
-// Stays where it is, because the digest refers to the plan. Chunks are filled and written by any
-// number of threads; the digest is used by one at a time, as ChunkFeed hands it on.
+// It stays at its address, because the digest refers to the plan. Any number of threads may fill
+// and write its chunks. One thread at a time uses the digest, as ChunkFeed hands it on.
 struct TargetPart {
-  // `staged` expects just the bytes `bytes`, or what they are encrypted to.
+  // `staged` expects the bytes `bytes`, or their encrypted form.
   TargetPart(PlanHandle target_plan, ByteRange bytes, StagedFile staged, const PartWork& work)
       : kept(std::move(target_plan)), plan(*kept), range(bytes), file(std::move(staged)) {
     if (work.digests) digest.emplace(plan, range);
@@ -57,7 +56,7 @@ struct TargetPart {
   const TargetPlan& plan;  // which it points to
   const ByteRange range;
   StagedFile file;
-  std::optional<TargetDigest> digest;  // none when nothing is to be proved
+  std::optional<TargetDigest> digest;  // no value if no proof is wanted
   LostInCasts lost;
 };
 
@@ -76,12 +75,14 @@ class ChunkFeed {
    public:
     TargetPart& part() const;
     ByteRange range() const { return range_; }
-    // What is to be read ahead, together: of the same part the chunk that some lane will take after
-    // about as many others as there are lanes. Of a group of several parts, whoever is the first
-    // there has what all of them take at the next place, where one skips what another one takes.
-    // Where servers have to be asked, as far ahead as there is room for, of another part where all
-    // of this one was asked for: each answer takes a while, and many come at once. Empty where
-    // there is nothing, or no room.
+    // The chunks to read ahead together. In the same part: the chunk that a lane will take after
+    // about as many other chunks as there are lanes. In a group of several parts: the first lane
+    // asks for the bytes that all parts take at the next place, because one part skips bytes that
+    // another takes.
+    //
+    // If the files are on servers, the list goes as far ahead as there is room, into other parts if
+    // this one has been asked for completely. Each answer takes a while, and many come at once.
+    // Empty if there are no more bytes, or no room.
     const std::vector<Later>& later() const { return later_; }
 
    private:
@@ -92,16 +93,16 @@ class ChunkFeed {
     std::vector<Later> later_;
   };
 
-  // All must outlive the feed. `files` are asked whether sources have changed where the proof of a
-  // part fails.
+  // All arguments must outlive the feed. If the proof of a part fails, `files` tells whether
+  // sources have changed.
   ChunkFeed(const SourceFiles& files, const PartWork& work, const PartSink& sink,
             const LaneOptions& options, WriteCounts& counts);
   ~ChunkFeed();
   ChunkFeed(const ChunkFeed&) = delete;
   ChunkFeed& operator=(const ChunkFeed&) = delete;
 
-  // Returns the next chunk; opens parts, or waits for other lanes that do. Nothing when all are
-  // handed out, or after a failure.
+  // Returns the next chunk; opens parts, or waits for other lanes that do. Returns no value once
+  // all chunks are handed out, or after a failure.
   std::optional<Chunk> Take();
 
   // Waits until the chunks before this one have passed the baton. Returns false after a failure.
@@ -130,7 +131,7 @@ class ChunkFeed {
     std::shared_ptr<TargetPart> part;
     uint64_t chunk_bytes = 0;
     uint64_t next = 0;      // offset of the next chunk, from the part's beginning
-    uint64_t asked = 0;     // the end of what was handed out to be read ahead
+    uint64_t asked = 0;     // the end of the bytes handed out for reading ahead
     uint64_t taken = 0;     // chunks
     uint64_t digested = 0;  // chunks: the number of the one that has the baton
     uint64_t written = 0;   // bytes
@@ -151,14 +152,14 @@ class ChunkFeed {
   // Returns the bytes of the entry's part to be read ahead, from the part's beginning; `parts` of
   // its group have chunks to hand out.
   ByteRange LaterBytes(const Entry& entry, size_t parts) const;
-  // The same for one of several parts, of which `taken` has just got the chunk at `begin`.
+  // As above, for a group of several parts. `taken` has just got the chunk at `begin`.
   static ByteRange StepBytes(const Entry& entry, const Entry& taken, uint64_t begin);
   // Hands `range`, from the beginning of the entry's part, out with the chunk.
   static void Ask(Entry& entry, ByteRange range, Chunk& chunk);
-  // What comes to the room for what is read ahead of a group of so many parts, without what lanes
-  // have taken and not used.
+  // Room for reading ahead in a group of this many parts, without bytes that lanes have taken and
+  // not used.
   uint64_t RoomAhead(size_t parts) const;
-  // Has bytes of a group behind `group` read ahead with `chunk`, whose group has been asked for.
+  // Makes `chunk` read ahead in a group behind `group`, if `group` has been asked for completely.
   void AskBehind(const Group& group, Chunk& chunk);
   // Whether all of `group` has been asked for.
   static bool IsAsked(const Group& group);
@@ -177,9 +178,9 @@ class ChunkFeed {
 
   void FailAtPlace(const Place& place, Status status);
   Result<std::unique_ptr<Entry>> Open(size_t number, size_t group, uint64_t chunk_bytes);
-  // Plans a part and makes its file. Null where the part is kept.
+  // Plans a part and makes its file. Null if the part is kept.
   Result<std::unique_ptr<TargetPart>> OpenPart(const FilePart& part);
-  // Proves a part whose bytes are all in its file, and has it finished with its record.
+  // Proves a part whose bytes are all in its file, and finishes it with its record.
   Status Finish(const FilePart& part, TargetPart& written);
   void FinishEntry(Entry* entry);
 
@@ -189,7 +190,7 @@ class ChunkFeed {
   const LaneOptions options_;
   WriteCounts& counts_;
   std::stop_source stop_;     // for sink_
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   size_t next_group_ = 0;    // the one to open parts of next, in work_.groups
   size_t next_part_ = 0;     // in that group
@@ -197,7 +198,7 @@ class ChunkFeed {
   std::map<Entry*, std::unique_ptr<Entry>> open_;
   size_t alive_ = 0;  // parts that are open or being opened or finished
   bool failed_ = false;
-  Place failed_at_{};  // with a failure: nothing from there on is wanted
+  Place failed_at_{};  // after a failure: chunks from this place on are not wanted
   Status failure_;
   // Made before any lane is at work: making it could fail for want of memory.
   Status cancelled_ = CancelledError("stopped on request");

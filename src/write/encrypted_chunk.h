@@ -12,7 +12,7 @@
 
 namespace reshard {
 
-// What is to be written of a chunk. Move-only; what it is of stays meanwhile.
+// The encrypted bytes to write for a chunk. Move-only. It refers to the chunk, which has to stay.
 struct EncryptedChunk {
   EncryptedChunk() = default;
   EncryptedChunk(EncryptedChunk&&) = default;
@@ -23,8 +23,9 @@ struct EncryptedChunk {
   std::vector<BlockEnds> ends;
 };
 
-// Encrypts, in place, the plain bytes from `offset` of a file on: whole blocks of kPlainBlockBytes,
-// but for the file's last one. Any number of threads. Errors: those of BlockCipher::Encrypt.
+// Encrypts, in place, the plain bytes from `offset` of a file on. They are whole blocks of
+// kPlainBlockBytes, except for the file's last block. Any number of threads. Errors: as
+// BlockCipher::Encrypt.
 Result<EncryptedChunk> EncryptChunk(const BlockCipher& cipher, uint64_t offset,
                                     std::span<std::byte> chunk);
 

@@ -20,9 +20,9 @@
 namespace reshard {
 namespace {
 
-// Bytes between two runs that are made present for nothing rather than opening another window.
+// A gap of so many bytes between two runs is read rather than opening another window.
 constexpr uint64_t kMaxGap = uint64_t{64} << 10;
-// The same between the source bytes of two copies: a header, or what fills a page.
+// The same between the source bytes of two copies. Such a gap is a header, or fills a page.
 constexpr uint64_t kMaxBetween = 4096;
 
 // Source bytes that lie side by side, or nearly so, and that belong to several copies.
@@ -32,8 +32,8 @@ struct Stretch {
   size_t copies = 1;
 };
 
-// Only so many of the last stretches are looked at: who takes by turns from more files gains
-// little.
+// The search looks at this many of the last stretches only. A reader that alternates between more
+// files would gain little.
 constexpr size_t kMostStretches = 64;
 
 // Adds source bytes that are to be read behind those before.
@@ -50,7 +50,7 @@ void AddToStretches(FileId file, ByteRange range, std::vector<Stretch>& stretche
   stretches.push_back({file, range});
 }
 
-// Orders stretches by file and offset, and joins those that lie side by side.
+// Orders stretches by file and offset, and joins adjacent ones.
 void JoinStretches(std::vector<Stretch>& stretches) {
   std::sort(stretches.begin(), stretches.end(), [](const Stretch& a, const Stretch& b) {
     return std::pair(a.file, a.range.offset) < std::pair(b.file, b.range.offset);
@@ -117,8 +117,8 @@ void CopyRow(const std::byte* from, std::byte* to, const RunRow& row) {
   }
 }
 
-// Copies a row and adds it to `digest`, a little at a time, so that it is still in the core's cache
-// when it is read for the second time.
+// Copies a row and adds it to `digest`, a little at a time, so that the second read comes from the
+// core's cache.
 void CopyAndDigest(const std::byte* from, std::byte* to, const RunRow& row, CopyDigest& digest) {
   constexpr uint64_t kLittle = uint64_t{256} << 10;
   RunRow part = row;
@@ -142,8 +142,8 @@ void CopyAndDigest(const std::byte* from, std::byte* to, const RunRow& row, Copy
 
 // Collects rows of ascending source offsets until they fill a window, then copies them together.
 //
-// Windows of stretches that several copies share stay open for those that come behind; few, so that
-// a lane holds hardly more than one window has.
+// Windows of stretches that several copies share stay open for the later copies. They are few, so a
+// lane holds hardly more than one window.
 class WindowCopier {
  public:
   explicit WindowCopier(SourceFiles& files, std::vector<Stretch> stretches = {})
@@ -152,8 +152,8 @@ class WindowCopier {
     if (stretches_.size() > kMostStretches) stretches_.resize(kMostStretches);
   }
 
-  // Begins a copy from `file`; the one before has been flushed. What is copied is added to `digest`
-  // too, unless it is null.
+  // Begins a copy from `file`, after the last copy was flushed. The copied bytes are added to
+  // `digest` too, unless it is null.
   void Begin(FileId file, std::span<std::byte> out, CopyDigest* digest) {
     file_ = file;
     out_ = out;
@@ -193,9 +193,9 @@ class WindowCopier {
     return kMost;
   }
 
-  // Returns the open window with the bytes of `range` in the file, opening it where they lie in a
-  // stretch; null where they do not, or where bytes beside them cannot be read, which nobody may
-  // need.
+  // Returns the open window with the bytes of `range` in the file. Opens one if they lie in a
+  // stretch. Returns null if they do not, or if bytes beside them cannot be read: perhaps no copy
+  // needs those.
   const SharedWindow* ShareWindow(ByteRange range) {
     const auto holds = [&range](ByteRange outer) {
       return range.offset >= outer.offset && range.end() <= outer.end();
@@ -246,8 +246,7 @@ class WindowCopier {
     return {};
   }
 
-  // Windows are cut at the same places for everybody, so that those who read about the same bytes
-  // share them.
+  // All lanes cut windows at the same places, so that lanes with nearby bytes share them.
   static uint64_t WindowEnd(uint64_t source) { return (source / kWindowBytes + 1) * kWindowBytes; }
 
   // How many runs of the row end within `room` bytes from the first one's beginning, without gaps
@@ -312,8 +311,8 @@ class WindowCopier {
   uint64_t copied_ = 0;
 };
 
-// Walks the innermost loop of a copy whose first run goes from `source` to `target`, cut to
-// `range`, as at most three rows: a run cut in front, whole runs, a run cut at the end.
+// Walks the innermost loop of a copy, cut to `range`. The first run goes from `source` to `target`.
+// The result is at most three rows: a run cut in front, whole runs, a run cut at the end.
 Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint64_t run_length,
                     ByteRange range, WindowCopier& copier) {
   const auto run_at = [&](uint64_t i) {
@@ -324,14 +323,14 @@ Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint
         .target = begin - range.offset,
         .length = end > begin ? end - begin : 0};
   };
-  // Runs that begin before the range: the last of them may reach into it.
+  // Runs that begin before the range. The last one may reach into it.
   uint64_t next = 0;
   if (target < range.offset) {
     next = std::min(inner.count, (range.offset - target - 1) / inner.target_stride + 1);
     if (const RunRow run = run_at(next - 1); run.length > 0)
       RESHARD_RETURN_IF_ERROR(copier.Add(run));
   }
-  // Runs that begin within it: the last of them may reach out of it.
+  // Runs that begin within the range. The last one may reach out of it.
   uint64_t stop = next;
   if (target < range.end()) {
     stop = std::min(inner.count, (range.end() - target - 1) / inner.target_stride + 1);
@@ -350,7 +349,7 @@ Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint
   return whole < stop ? copier.Add(run_at(whole)) : Status();
 }
 
-// Adds the runs of `copy` whose target bytes lie in `range`, which lies within its span.
+// Adds the runs of `copy` with target bytes in `range`. `range` lies within the span of the copy.
 Status AddRuns(const BlockCopy& copy, ByteRange range, WindowCopier& copier) {
   if (copy.dims.empty()) {
     return AddInnerLoop(
@@ -399,8 +398,8 @@ auto SegmentBehind(const TargetPlan& plan, uint64_t offset) {
       [offset](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });
 }
 
-// Adds the source bytes of the target file's `range`, in its order; those of runs with gaps too
-// large to be read with them are left out.
+// Adds the source bytes of the target file's `range`, in its order. Runs are left out if the gaps
+// between them are too large to read.
 void AddStretches(const TargetPlan& plan, ByteRange range, std::vector<Stretch>& stretches) {
   auto segment = SegmentBehind(plan, range.offset);
   for (; segment != plan.segments.end() && TargetRange(*segment).offset < range.end(); ++segment) {
@@ -431,8 +430,8 @@ std::vector<Stretch> WithBytesBehind(std::span<const TargetBytes> targets,
   return stretches;
 }
 
-// Returns where each of `wanted` ends with the rest of its last large page, as far as `longer` has
-// that, which has all of them in their order.
+// Extends each of `wanted` to the end of its last large page, as far as `longer` has these bytes,
+// and returns the ends. `longer` has all of `wanted` in the same order.
 std::vector<uint64_t> EndsOfPages(std::span<const Stretch> wanted,
                                   std::span<const Stretch> longer) {
   std::vector<uint64_t> ends;
@@ -454,14 +453,14 @@ bool AreWholePages(std::span<const uint64_t> ends) {
                      [](uint64_t end) { return end % kLargePageBytes == 0; });
 }
 
-// Returns those of `range`.
+// Returns the stretches of `range`.
 std::vector<Stretch> StretchesOf(const TargetPlan& plan, ByteRange range) {
   std::vector<Stretch> stretches;
   AddStretches(plan, range, stretches);
   return stretches;
 }
 
-// Gather, telling digest_of(i), where it is not empty, what copy number i takes.
+// Gather, with a digest: copy number i adds its bytes to digest_of(i) unless `digest_of` is empty.
 template <typename DigestOf>
 Status GatherCopies(WindowCopier& copier, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<std::byte> out, DigestOf digest_of) {
@@ -485,14 +484,15 @@ Status GatherCopies(WindowCopier& copier, std::span<const BlockCopy> copies, uin
   return {};
 }
 
-// Gathers contents of a plan, cast where the plan says so.
+// Gathers contents of a plan, and casts them if the plan says so.
 class ContentFiller {
  public:
   ContentFiller(WindowCopier& copier, const TargetPlan& plan, ChunkDigest* digest,
                 LostInCasts* lost)
       : copier_(copier), plan_(plan), digest_(digest), lost_(lost) {}
 
-  // Fills `out` with what segment number `segment`, a content, has from target offset `offset` on.
+  // Fills `out` with the bytes of segment number `segment`, a content, from target offset `offset`
+  // on.
   Status Fill(size_t segment, uint64_t offset, std::span<std::byte> out) {
     const auto& content = std::get<Content>(plan_.segments[segment]);
     return content.is_cast() ? FillCast(segment, content, offset, out)
@@ -500,7 +500,7 @@ class ContentFiller {
   }
 
  private:
-  // Of what is gathered before it is cast: so little that it stays in the core's cache.
+  // Bytes that are gathered before they are cast: few enough to stay in the core's cache.
   static constexpr uint64_t kImageBytes = uint64_t{256} << 10;
 
   Status GatherFrom(size_t segment, const Content& content, uint64_t offset,
@@ -512,8 +512,8 @@ class ContentFiller {
                         });
   }
 
-  // An element that lies across a border is cast on both sides of it, and counted and digested on
-  // the side of its first byte.
+  // An element that lies across a border is cast on both sides. Only the side of its first byte
+  // counts and digests it.
   Status FillCast(size_t segment, const Content& content, uint64_t offset,
                   std::span<std::byte> out) {
     const uint64_t item = ItemBytes(content.target_dtype());
@@ -572,8 +572,8 @@ Status PrefetchTargets(SourceFiles& files, std::span<const TargetBytes> targets)
   std::vector<Stretch> wanted;
   for (const auto& [plan, range, end] : targets) AddStretches(*plan, range, wanted);
   if (targets.size() > 1) JoinStretches(wanted);
-  // Large pages are asked for as a whole, with those of their bytes that are filled soon; unless
-  // one of each file is more than there is room for. Files that threads read have none.
+  // A large page is read as a whole with those of its bytes that are filled soon, unless there is
+  // no room for one page of each file. Files that threads read have no large pages.
   const uint64_t room = files.HasReadFiles() ? 0 : files.BytesAhead();
   std::vector<uint64_t> ends =
       EndsOfPages(wanted, WithBytesBehind(targets, wanted, std::min(room, kLargePageBytes)));

@@ -20,14 +20,15 @@
 namespace reshard {
 
 // Fills `out` with the bytes from target offset `offset` on. `copies` are disjoint, ordered by
-// their first target byte, and write each of these bytes. Errors: those of SourceFiles; kInternal
-// when the copies leave a gap. Then `out` is undefined.
+// their first target byte, and write each of these bytes. After an error the content of `out` is
+// undefined.
+// Errors: as SourceFiles; kInternal if the copies leave a gap.
 Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
               std::span<std::byte> out);
 
-// Fills `out` with the bytes of the target file from `offset` on, literals and contents alike, and
-// adds the source's side, and what was cast as it was before, to `digest`; it was begun for just
-// these bytes. What casts lost is added to `lost`. Both may be null. Errors: as Gather.
+// Fills `out` with the bytes of the target file from `offset` on, literals and contents alike. Adds
+// the source's side to `digest`, which was begun for these bytes: before a cast, the uncast bytes.
+// Adds the values that casts lost to `lost`. Both may be null. Errors: as Gather.
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
                   std::span<std::byte> out, ChunkDigest* digest, LostInCasts* lost);
 
@@ -35,14 +36,15 @@ Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
 struct TargetBytes {
   const TargetPlan* plan = nullptr;
   ByteRange range;
-  uint64_t end = 0;  // of those that will be filled at all
+  uint64_t end = 0;  // the end of the bytes that will be filled at all
 };
 
-// Starts reading what FillTarget will take for these bytes, of each source file in the order in
-// which they lie there where they are of several targets, and does not wait for it; but for runs
-// with gaps too large to be read with them. Large pages (file_pages.h) are read whole where what
-// will be filled behind these bytes goes on in them, as long as there is room for one of each file.
-// Errors: those of SourceFiles.
+// Starts to read the source bytes that FillTarget will take for these bytes, without waiting. Bytes
+// of several targets are read in the order of each source file. Runs are left out if the gaps
+// between them are too large to read.
+//
+// A large page (file_pages.h) is read whole if later bytes to be filled continue in it, as long as
+// there is room for one page of each file. Errors: as SourceFiles.
 Status PrefetchTargets(SourceFiles& files, std::span<const TargetBytes> targets);
 
 }  // namespace reshard

@@ -1,7 +1,7 @@
-// PartSink: where the parts of target files go that a run writes.
+// PartSink: the destination of the parts of target files that a run writes.
 //
-// Implemented for a conversion alone and for one of several workers (src/job), and for a single
-// file. The functions are called by any thread, several at a time, each with parts of its own.
+// There are implementations for a conversion alone and for one of several workers (src/job), and
+// for a single file. Any thread may call the functions, several at a time, each for its own parts.
 #ifndef RESHARD_SRC_WRITE_PART_SINK_H_
 #define RESHARD_SRC_WRITE_PART_SINK_H_
 
@@ -17,7 +17,7 @@
 
 namespace reshard {
 
-// A part of a target file; mostly the whole of it.
+// A part of a target file, mostly the whole file.
 struct FilePart {
   size_t file = 0;  // number in the list of files
   ByteRange range;  // begins at a multiple of kDigestBlockBytes, ends at one or at the file's end
@@ -25,7 +25,7 @@ struct FilePart {
   friend bool operator==(const FilePart&, const FilePart&) = default;
 };
 
-// What is known of a part once all its bytes are written.
+// The facts about a part once all its bytes are written.
 struct FinishedPart {
   // The part is a whole file that states its CRC-32 before its contents: now it is to be found and
   // written.
@@ -42,10 +42,11 @@ class PartSink {
   // Whether the part need not be written, because it was. A request of `stop` ends the call with
   // kCancelled.
   virtual Result<bool> IsKept(const FilePart& part, const std::stop_token& stop) const = 0;
-  // Makes, or opens, the file that takes just the bytes of the part. Errors: those of StagedFile.
+  // Makes or opens a file that takes exactly the bytes of the part. Errors: as StagedFile.
   virtual Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const = 0;
-  // All bytes of the part are in `file`: makes them durable, then its record. A request of `stop`
-  // may end the call with kCancelled. Errors: those of StagedFile and of the record; kIo.
+  // All bytes of the part are in `file`. Makes them durable, and then writes a durable record. A
+  // request of `stop` may end the call with kCancelled. Errors: as StagedFile and as the record;
+  // kIo.
   virtual Status Finish(const FilePart& part, StagedFile file, const FinishedPart& finished,
                         const std::stop_token& stop) const = 0;
 };

@@ -45,13 +45,14 @@ class ChunkLane {
   struct Filled {
     ChunkFeed::Chunk chunk;
     std::span<const std::byte> bytes;
-    EncryptedChunk encrypted;  // instead of the bytes, where the file is
+    EncryptedChunk encrypted;  // if the file is encrypted, used instead of the bytes
   };
 
   Status FillAll(bool hand_over);
-  // Returns false where a failure, here or elsewhere, has made the chunk useless.
+  // Returns false if a failure, here or elsewhere, has made the chunk useless.
   Result<bool> Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out);
-  // Tells the feed from where on the chunk cannot be filled, and why; `status` was of all of it.
+  // Tells the feed the first place of the chunk that cannot be filled, and the reason. `status` was
+  // the result for the whole chunk.
   void FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> out, Status status);
   Status Write(const Filled& filled);
   void WriteAll();
@@ -65,12 +66,12 @@ class ChunkLane {
   std::array<ReservedMemory, 2> buffers_;
 
   // Between the two threads. Chunk number n of this lane is in buffer n % 2.
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::array<Filled, 2> filled_;
   uint64_t handed_over_ = 0;
   uint64_t written_ = 0;
-  bool closed_ = false;  // nothing more will be handed over
+  bool closed_ = false;  // the lane hands over no more chunks
 };
 
 void ChunkLane::Run() {
@@ -91,7 +92,7 @@ void ChunkLane::Run() {
 }
 
 Status ChunkLane::FillAll(bool hand_over) {
-  for (uint64_t number = 0;;) {  // of those that are handed over
+  for (uint64_t number = 0;;) {  // of the chunks that are handed over
     const size_t at = hand_over ? number % buffers_.size() : 0;
     if (hand_over) {
       std::unique_lock lock(mutex_);
@@ -122,7 +123,7 @@ Status ChunkLane::FillAll(bool hand_over) {
 
 void ChunkLane::FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> out,
                             Status status) {
-  // By steps that end at the same places whatever the chunks are.
+  // In steps that end at the same places for every size of chunks.
   constexpr uint64_t kStep = uint64_t{64} << 10;
   const ByteRange range = chunk.range();
   uint64_t failing = range.offset;
@@ -143,7 +144,7 @@ void ChunkLane::FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> 
 Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out) {
   TargetPart& part = chunk.part();
   const uint64_t offset = chunk.range().offset;
-  // The disk reads it while this one is dealt with, which tells what is wrong with a file.
+  // The disk reads ahead while this chunk is filled. Filling it reports any error of a file.
   later_.clear();
   for (const auto& [later, range] : chunk.later()) {
     later_.push_back({&later->plan, range, later->range.end()});
@@ -195,7 +196,7 @@ void ChunkLane::WriteAll() {
   }
 }
 
-// Buffers of huge pages, where the system has them: a direct write of one takes few requests.
+// Buffers of huge pages, if the system has them: a direct write of a huge page takes few requests.
 Result<std::array<ReservedMemory, 2>> MakeBuffers(const LaneOptions& options) {
   std::array<ReservedMemory, 2> buffers;
   const size_t size = (options.chunk_bytes + PageSize() - 1) / PageSize() * PageSize();

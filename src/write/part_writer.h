@@ -1,7 +1,7 @@
-// Writing target files: chunks of any file, gathered, digested and written by a few lanes.
+// Writing target files: a few lanes gather, digest and write chunks of any file.
 //
-// A lane takes the next chunk of whatever file has one, so that one file keeps all lanes busy, and
-// files that read the same sources advance together, reading them once.
+// A lane takes the next chunk of any file that has one. So one file keeps all lanes busy, and files
+// that read the same sources advance together and read them once.
 #ifndef RESHARD_SRC_WRITE_PART_WRITER_H_
 #define RESHARD_SRC_WRITE_PART_WRITER_H_
 
@@ -48,7 +48,7 @@ struct PartWork {
   std::function<void()> part_done = {};  // that is whole, or kept; may be empty
 };
 
-// What has been done so far; may be looked at meanwhile.
+// Counts of the finished work. Any thread may read them meanwhile.
 struct WriteCounts {
   std::atomic<uint64_t> kept = 0;           // parts that need not be written
   std::atomic<uint64_t> content_bytes = 0;  // that the others take from the sources
@@ -59,24 +59,26 @@ struct WriteCounts {
 
 struct LaneOptions {
   size_t lanes = 2;
-  // A thread of its own writes what a lane fills: where writing waits for a disk.
+  // A thread of its own writes the chunks that a lane fills. Useful if writing waits for a disk.
   bool writer_threads = true;
-  // The most bytes of a chunk, a multiple of 4096, up to kChunkBytes. Of what is encrypted at least
-  // kPlainBlockBytes, or as many as the largest file has.
+  // The most bytes of a chunk, a multiple of 4096, up to kChunkBytes. For an encrypted file: at
+  // least kPlainBlockBytes, or the size of the largest file.
   uint64_t chunk_bytes = kChunkBytes;
-  // Bytes of source windows that stay for the files of a group to share. The chunks of large groups
-  // are so small that those of two steps fit half of them.
+  // Bytes of source windows that stay for the files of a group to share. In large groups chunks are
+  // small, so that the bytes of two steps fit half of these windows.
   uint64_t window_bytes = uint64_t{64} << 20;
   // Parts that may be in memory at a time, with their plans: no group has more.
   size_t most_open = std::numeric_limits<size_t>::max();
 };
 
-// Writes all parts that `sink` has not kept, proves each, and hands it to `sink` to be finished.
-// The call ends soon after `stop` is requested, at the end of a chunk. Parts that were not finished
-// then are dropped, their files unfinished. Errors: kMismatch for what a cast lost and was not to;
-// those of FillTarget, of Prove, of the plans and
-// of `sink`, the first by place (chunk_feed.h); those of StagedFile; kCancelled;
-// kResourceExhausted.
+// Writes all parts that `sink` has not kept, proves each, and gives it to `sink` to finish. The
+// call ends soon after a request of `stop`, at the end of a chunk. Parts that are unfinished then
+// are dropped, and so are their files.
+// Errors:
+//   kMismatch: a cast lost a value, which the options refuse
+//   errors of FillTarget, Prove, the plans and `sink`: the first one by place (chunk_feed.h)
+//   errors of StagedFile
+//   kCancelled, kResourceExhausted
 Status WriteParts(SourceFiles& files, const PartWork& work, const PartSink& sink,
                   const LaneOptions& options, WriteCounts& counts, const std::stop_token& stop);
 

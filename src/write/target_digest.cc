@@ -169,7 +169,7 @@ void TargetDigest::AddPiece(std::span<const std::byte> piece) {
   while (!piece.empty()) {
     const uint64_t length =
         std::min<uint64_t>(piece.size(), kDigestBlockBytes - next_ % kDigestBlockBytes);
-    // The first block of a file is what the file's own digest has seen so far.
+    // The digest of the whole file has so far covered just its first block.
     const bool same = whole && next_ < kDigestBlockBytes;
     if (whole) file_.Update(piece.first(length));
     if (!same) block_.Update(piece.first(length));

@@ -1,14 +1,14 @@
-// What is proved of a target file, or of a part of it, while it is written.
+// The proof of a target file, or of a part of a file, made while it is written.
 //
-// The bytes of each content are seen twice: in the source, at the positions that follow from the
-// source's shard, and in the chunk, at those that follow from the target box. When both logical
-// digests agree, every byte went where it belongs. What is cast is seen for the second time just
-// before that, gathered and still in the sources' dtype. The file and its blocks get their own
-// digests on the way.
+// The bytes of each content are digested twice. In the source, their positions follow from the
+// source's shard. In the chunk, they follow from the target box. If both logical digests agree,
+// every byte went to its place. Values that are cast are digested for the second time just before
+// the cast, gathered and still in the sources' dtype. The file and its blocks get their own digests
+// on the way.
 //
-// ChunkDigest is what one chunk adds to that. Parts add up in any order, so that any number of
-// chunks are computed at the same time and added to their TargetDigest after. Each object is used
-// by one thread at a time.
+// ChunkDigest has the sums of a single chunk. Sums add up in any order, so any number of chunks are
+// computed at the same time, and then added to their TargetDigest. One thread at a time uses an
+// object.
 #ifndef RESHARD_SRC_WRITE_TARGET_DIGEST_H_
 #define RESHARD_SRC_WRITE_TARGET_DIGEST_H_
 
@@ -32,7 +32,7 @@
 
 namespace reshard {
 
-// Where the runs of one copy are added up while they are gathered.
+// Adds up the runs of a copy while they are gathered.
 class CopyDigest {
  public:
   CopyDigest(LogicalMap map, LogicalHasher& hasher, Digest128& sum)
@@ -53,16 +53,16 @@ class CopyDigest {
 
 class ChunkDigest {
  public:
-  // Forgets the chunk before and begins one of these bytes of `plan`, which stays until the chunk
-  // was added to its TargetDigest.
+  // Forgets the last chunk and begins a chunk of these bytes of `plan`. The plan has to stay until
+  // the chunk was added to its TargetDigest.
   void Begin(const TargetPlan& plan, ByteRange range);
 
   // Source side: the digest of copy number `copy` of segment number `segment`, a content that has
   // bytes in the chunk.
   CopyDigest OfCopy(size_t segment, size_t copy);
 
-  // Source side too: adds `bytes` of what is gathered of a content before it is cast, from `offset`
-  // of its image on.
+  // The source's side, too: adds gathered bytes of a content before a cast. `bytes` begin at
+  // `offset` of its image.
   void AddImage(size_t segment, uint64_t offset, std::span<const std::byte> bytes);
 
   // Target side: adds `bytes` of the chunk from target offset `offset` on. Literals are compared
@@ -78,7 +78,7 @@ class ChunkDigest {
   std::vector<size_t> first_copy_;   // in copies_, by segment from first_segment_ on
   std::vector<Digest128> copies_;    // source side
   std::vector<Digest128> contents_;  // target side, by segment from first_segment_ on
-  std::vector<Digest128> images_;    // likewise, where one of them is cast
+  std::vector<Digest128> images_;    // likewise, if a content is cast
   std::optional<uint64_t> changed_literal_;
 };
 
@@ -89,23 +89,23 @@ class TargetDigest {
   TargetDigest(const TargetPlan& plan, ByteRange range);
   explicit TargetDigest(const TargetPlan& plan) : TargetDigest(plan, {0, plan.size}) {}
 
-  // Adds the next bytes, and their logical digests. Writes the CRC-32 of a whole file into them
-  // that has it behind what it is of.
+  // Adds the next bytes, and their logical digests. If a whole file ends with its CRC-32, writes
+  // the number into these bytes.
   void AddChunk(std::span<std::byte> chunk, const ChunkDigest& sums);
 
   // Compares both sides, and the literals with the plan's, once all bytes of the range were added.
   // Errors: kInternal, naming the file and the parameter, when they differ.
   Status Compare() const;
 
-  // What follows is complete once all bytes were added, and speaks of the range.
-  // XXH3-128 of the file; only where the range is all of it.
+  // The values below are complete once all bytes were added. They describe the range. XXH3-128 of
+  // the file; only if the range is the whole file.
   std::string file() const { return file_.HexDigest(); }
   // XXH3-128 of each block of the range.
   const std::vector<std::string>& blocks() const { return blocks_; }
-  // The logical digest of what a content holds of its parameter. A content without bytes in the
-  // range has none of it.
+  // The logical digest of the parameter's bytes in a content. It has no terms if the content has no
+  // bytes in the range.
   const Digest128& content(size_t segment) const { return contents_[segment]; }
-  // The logical digest of what a copy took.
+  // The logical digest of the bytes that a copy took.
   const Digest128& copy(size_t segment, size_t copy) const {
     return copies_[first_copy_[segment] + copy];
   }
@@ -113,7 +113,7 @@ class TargetDigest {
  private:
   void AddSums(const ChunkDigest& sums);
   void AddPiece(std::span<const std::byte> piece);
-  // Adds to the CRC, and writes it where it belongs.
+  // Adds to the CRC, and writes it to its place.
   void StateCrc(std::span<std::byte> piece);
 
   const TargetPlan& plan_;
@@ -121,7 +121,8 @@ class TargetDigest {
   std::vector<size_t> first_copy_;   // in copies_, by segment
   std::vector<Digest128> copies_;    // source side
   std::vector<Digest128> contents_;  // target side, by segment
-  std::vector<Digest128> images_;    // of what is cast, by segment; empty where nothing is
+  // the digests of cast contents, by segment; empty if the plan has no casts
+  std::vector<Digest128> images_;
   Xxh3 file_;
   Xxh3 block_;
   std::vector<std::string> blocks_;
@@ -130,8 +131,8 @@ class TargetDigest {
   std::optional<uint64_t> changed_literal_;
 };
 
-// Compares what was taken with what was written. A source that somebody writes to may have been
-// read twice with different bytes: then that is what is said. Errors: those of
+// Compares the source's side with the written side. If another program wrote to a source, it may
+// have been read twice with different bytes. The error says so in that case. Errors: as
 // TargetDigest::Compare; kChanged.
 Status Prove(const TargetDigest& digest, const SourceFiles& sources);
 

@@ -20,16 +20,17 @@
 namespace reshard {
 namespace {
 
-// The digests of what one target file took from each of its sources.
+// Digests of the bytes that a target file took from each source.
 class SourceDigests {
  public:
-  // Begins a Value. In the order of the target file, where those of a parameter lie side by side.
+  // Begins a Value. Values come in the order of the target file, in which a parameter's Values are
+  // adjacent.
   void Begin(std::string_view name, DType dtype, std::span<const int64_t> full_shape);
-  // Adds what `source`, by whatever number the caller gives it, gave to the Value: the sum of its
-  // logical digests.
+  // Adds the sum of the logical digests of the Value's bytes from `source`. The caller chooses the
+  // number of a source.
   void Add(uint64_t source, const Digest128& sum);
 
-  // After the last Value. Returns the digest of what was taken from `source`, if only nothing.
+  // After the last Value. Returns the digest of the bytes that `source` gave, even if it gave none.
   std::string HexDigest(uint64_t source);
 
  private:
@@ -41,14 +42,14 @@ class SourceDigests {
 
   void EndParameter();
 
-  // The last parameter begun, and those that gave to it.
+  // The last parameter begun, and the sources of its bytes.
   std::string name_;
   DType dtype_ = DType::kFloat32;
   Shape full_shape_;
   std::vector<Source*> givers_;
   std::string line_;  // these two: one place for all parameters
   std::string hex_;
-  std::map<uint64_t, Source> sources_;  // node-based: a source stays where it is
+  std::map<uint64_t, Source> sources_;  // node-based: a source stays at its address
 };
 
 void SourceDigests::Begin(std::string_view name, DType dtype, std::span<const int64_t> full_shape) {
@@ -83,8 +84,8 @@ void SourceDigests::EndParameter() {
   givers_.clear();
 }
 
-// Sets `value` to what a record says of a content, but for its digest. Takes no memory where it had
-// as much before.
+// Sets all fields of `value` but its digest from a content. Takes no memory if it had as much
+// before.
 void SetValue(const Content& content, RecordedValue& value) {
   const auto set = [](std::span<const int64_t> numbers, std::vector<int64_t>& out) {
     out.assign(numbers.begin(), numbers.end());
@@ -130,7 +131,7 @@ PartRecordHead HeadOf(const TargetPlan& plan, const std::string& fingerprint,
 
 constexpr const char* kAgainAdvice = "remove the folder .reshard there, and run all shards again";
 
-// Whether the part has bytes of the content; one without any belongs where it lies.
+// Whether the part has bytes of the content. An empty content belongs to the part with its offset.
 bool Touches(ByteRange part, uint64_t size, ByteRange content) {
   if (content.length > 0) return content.offset < part.end() && content.end() > part.offset;
   return content.offset >= part.offset &&
@@ -142,7 +143,7 @@ Digest128 SumOf(const std::string& hex) {
   return digest ? *digest : Digest128();  // none where records have no digests
 }
 
-// One Value, added up over the parts that have bytes of it.
+// A Value, added up over the parts that have its bytes.
 struct WholeValue {
   RecordedValue value;
   Digest128 sum;
@@ -151,7 +152,7 @@ struct WholeValue {
   uint64_t zeros = 0;                   // likewise
 };
 
-// Adds what a part has of a Value. Returns whether it is the Value that the parts before had.
+// Adds a part's bytes of a Value. Returns whether it is the same Value as in the earlier parts.
 bool AddPartial(const PartialValue& partial, WholeValue& whole) {
   RecordedValue bare = partial.value;
   bare.digest = whole.value.digest;
@@ -182,7 +183,7 @@ Result<std::vector<WholeValue>> AddUp(const std::vector<BlockRecord>& records,
     }
   }
   for (const WholeValue& whole : values) {
-    if (whole.value.cast_from) continue;  // what was taken is in another dtype
+    if (whole.value.cast_from) continue;  // the sources have another dtype
     Digest128 taken;
     for (const auto& [source, sum] : whole.taken) taken ^= sum;
     if (taken != whole.sum) {

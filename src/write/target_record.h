@@ -1,5 +1,5 @@
-// The records of what was written as its plan says: the part record of a target file, the block
-// record of a part of one, and the part record that block records add up to.
+// The records of files that were written by their plan: the part record of a target file, the block
+// record of a part of a file, and the part record that joins block records.
 //
 // Pure functions; any thread.
 #ifndef RESHARD_SRC_WRITE_TARGET_RECORD_H_
@@ -22,28 +22,30 @@ namespace reshard {
 // Paths, relative to the source folder, and sizes of source files.
 using SourceNames = std::map<FileId, ManifestSource>;
 
-// Hands the record's bytes to `sink`; without digests where `digest`, complete otherwise, is null;
-// with those `found` in the file, unless it is null, instead of what was written; `lost` is what
-// casts lost, sorted by name.
-// Errors: kInvalidArgument for a parameter that no part record may hold; those of `sink`.
+// Writes the record's bytes to `sink`. If `digest` is null the record has no digests; otherwise it
+// must be complete. If `found` is not null, its digests, read back from the file, replace the
+// computed ones. `lost` lists the values that casts lost, sorted by name.
+// Errors: kInvalidArgument for a parameter that a part record cannot hold; those of `sink`.
 Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
                           const SourceNames& names, const TargetDigest* digest,
                           const FileDigests* found, const std::vector<LostValues>& lost,
                           const PartRecordEncoder::Sink& sink);
 
-// Returns the block record of `part` of a target file that was written as its plan says; without
-// digests where `digest`, of that part, is null. Errors: kInvalidArgument for a parameter that no
-// record may hold.
+// Returns the block record of `part` of a target file that was written by its plan. `digest` is the
+// part's; if it is null the record has no digests. Errors: kInvalidArgument for a parameter that a
+// record cannot hold.
 Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
                                      const std::string& fingerprint, const SourceNames& names,
                                      const TargetDigest* digest,
                                      const std::vector<LostValues>& lost);
 
-// Returns the bytes of the part record that a run alone would have written of the file. `records`
-// are those of all its parts, in file order; `read` is what was found in the file, and not looked
-// at where they have no digests; `with_crc` what is found there once its CRC is written, or null
-// where it states none. `path` names the file in messages. Errors: kCorrupt when a block
-// is not what its worker wrote; kInternal for parts that do not fit each other.
+// Returns the part record that a run alone would have written for the file. `records` are the block
+// records of all its parts, in file order. `read` has the digests found in the file; it is ignored
+// if the records have no digests. `with_crc` has the digests once the CRC is written; null if the
+// file states no CRC. `path` names the file in messages.
+// Errors:
+//   kCorrupt: a block differs from its worker's record
+//   kInternal: parts that do not fit each other
 Result<std::string> JoinBlockRecords(const std::vector<BlockRecord>& records,
                                      const FileDigests& read, const FileDigests* with_crc,
                                      const std::string& path);
