@@ -404,7 +404,7 @@ class StrategyReport(Report):
 
 
 class MadeStrategyReport(StrategyReport):
-    """A strategy file that was made of a specification."""
+    """A strategy file that was made of a specification or a source."""
 
     notes: tuple[str, ...]
 
