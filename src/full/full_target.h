@@ -73,7 +73,7 @@ class FullTarget final : public Target {
   std::set<std::string, std::less<>> left_out_;
   std::set<std::string> not_in_first_;  // names in no file of the index; between quotes
   bool states_redundancy_ = false;
-  // For the index, if there is one; file by file.
+  // names in a hyper_param file that are not in the first rank; between quotes
   std::vector<MappedWeight> weights_;
   WeightTotals totals_;
   NameArena names_;  // that weights_ refer to
