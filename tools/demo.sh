@@ -15,7 +15,10 @@ show() { # COMMAND...
 tools/deps.sh build
 mkdir -p build/demo
 say "Building (log: build/demo/build.log)"
-cmake --workflow --preset release >build/demo/build.log 2>&1 || {
+{
+  cmake --preset release &&
+    cmake --build --preset release --target reshard_cli reshard_gen
+} >build/demo/build.log 2>&1 || {
   tail -n 40 build/demo/build.log >&2
   exit 1
 }

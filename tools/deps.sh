@@ -4,13 +4,14 @@
 #
 #   tools/deps.sh GROUP...
 #
-#   build            what the programs and the library are built with
+#   build            what the programs and the library are built with; reshard-mount needs
+#                    libfuse3-dev, too
 #   test             also what tools/test.sh builds and runs
 #   lint             clang (sanitizers), clang-format and clang-tidy
 #   python           build/pyenv, a Python environment with what the Python package is built and
 #                    tested with (Debian's python3, or $PYTHON with its headers)
-#   python-clients   build/pyenv-clients, with notebooks, Dask, Ray, mpi4py and pyright, for the tests
-#                    of programs that use the package
+#   python-clients   build/pyenv-clients, with notebooks, Dask, Ray, mpi4py, clients of object stores
+#                    and pyright, for the tests of programs that use the package
 #   mindspore        build/venv and build/venv-newest, Python environments with MindSpore for
 #                    tests/differential (python3, or $PYTHON)
 #   browser          Chromium, for the test of the pages that `reshard report` writes
@@ -180,7 +181,7 @@ install_group() { # GROUP
       make_aarch64_root
       ;;
     release)
-      install_packages python3-dev python3-venv dpkg-dev
+      install_packages python3-dev python3-venv dpkg-dev libfuse3-dev
       PYTHON=${PYTHON:-/usr/bin/python3} make_environment build/release-env \
         tools/release/requirements.txt
       get_sources

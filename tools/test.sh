@@ -304,7 +304,7 @@ check_python_package() {
     return
   fi
   run_pytest python-clients pyenv-clients tests/python/notebook_test.py \
-    tests/python/processes_test.py
+    tests/python/processes_test.py tests/python/target_clients_test.py
   if build/pyenv-clients/bin/pyright --version >"$logs/pyright-version.log" 2>&1; then
     run_part pyright build/pyenv-clients/bin/pyright --project tests/python/pyright.json \
       --pythonpath build/pyenv-clients/bin/python
@@ -371,6 +371,8 @@ run_all() {
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     start_comparison optimizer_states build/venv/bin/python tests/differential/optimizer_states.py
     start_comparison crcs build/venv/bin/python tests/differential/crcs.py \
+      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
+    start_comparison pipes build/venv/bin/python tests/differential/pipes.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     start_comparison encryption build/venv/bin/python tests/differential/encryption.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"

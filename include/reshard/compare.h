@@ -6,7 +6,7 @@
 // byte is read once, in pieces; memory does not depend on the tensors' sizes. Any number of calls
 // may run at once; each uses its own threads and state. The functions do not print.
 //
-// Implemented in src/api. The findings are plain values from src/verify.
+// Implemented in src/verify (the findings, plain values) and src/api.
 #ifndef RESHARD_COMPARE_H_
 #define RESHARD_COMPARE_H_
 

@@ -281,8 +281,8 @@ struct CheckChoice {
   std::optional<RoundedCount> parameters = {};
   // Refuse to publish if a cast made a finite value infinite or NaN.
   bool refuse_overflow = false;
-  // A file of full tensors of the same model. Each written parameter has to have the same dtype and
-  // full shape there. Empty: not checked.
+  // Full tensors of the same model, a file or a folder. Each written parameter has the same dtype
+  // and full shape there, or the call fails. Empty: not checked.
   std::string reference = {};
   // Accept files without their siblings. A file may state that it is one of several: by a name such
   // as `-00001-of-00002`, or by DCP_SHARDING_INFO.

@@ -107,6 +107,8 @@ enum class WarningCode {
   kCountersDiffer = 32,      // ranks disagree in a step counter or a learning rate
   kRepeatedWeights = 33,     // names with a prefix repeat the weights
   kNotLoadable = 34,         // tensors that MindSpore cannot load, or loads as something else
+  kNotCut = 35,              // matrices that tensor parallelism leaves whole
+  kSeveralStages = 36,       // matrices of several pipeline stages
 };
 
 // Returns the code's name in words, such as "missing ranks".

@@ -8,7 +8,7 @@
 // from JSON. The functions do not print. Any number of threads may call them; each call uses its
 // own threads and state.
 //
-// Implemented in src/mindspore, but InferStrategy in src/api.
+// Implemented in src/mindspore, but MakeStrategy and InferStrategy in src/api.
 #ifndef RESHARD_STRATEGY_H_
 #define RESHARD_STRATEGY_H_
 
@@ -235,12 +235,28 @@ struct StrategyConversionOptions {
 //   kAlreadyExists: `output` exists without `force`
 Result<StrategyConversionReport> ConvertStrategyFile(const StrategyConversionOptions& options);
 
+// The ranks of a new training run: tensor_parallel * data_parallel * pipeline_stages.
+struct Cluster {
+  int64_t tensor_parallel = 1;  // parts of a matrix
+  int64_t data_parallel = 1;    // replicas
+  int64_t pipeline_stages = 1;
+  // Parts into which the replicas cut the rows of a matrix further. -1: as many as replicas.
+  int64_t optimizer_shards = 0;
+  // Layers of each stage. Empty: equally many, and one more in the first stages if need be.
+  std::vector<int64_t> stage_layers = {};
+};
+
 struct MakeStrategyOptions {
-  std::string spec;        // a JSON file (docs/guide/strategies.md)
-  std::string spec_text;   // the text of such a file, instead of its path
-  std::string output;      // in JSON if the name ends in .json, else in protobuf
-  std::string checkpoint;  // a file of full tensors that patterns match; empty: the spec has names
-  bool force = false;      // replace `output`
+  std::string spec;       // a JSON file (docs/guide/strategies.md)
+  std::string spec_text;  // the content of such a file, in place of `spec`
+  std::string output;     // JSON where the name ends in .json, else protobuf
+  // Full tensors that patterns match, a file or a folder; empty: the specification has names.
+  std::string checkpoint;
+  // In place of a specification: a source with the parameters of the new strategy. With `path`
+  // alone it may also be a strategy.
+  SourceSpec like;
+  Cluster cluster;
+  bool force = false;  // replace `output`
 };
 
 struct MakeStrategyReport {
@@ -248,16 +264,18 @@ struct MakeStrategyReport {
   int64_t devices_per_stage = 1;
   uint64_t layouts = 0;            // in all stages
   uint64_t bytes = 0;              // of the file that was written
-  std::vector<Warning> warnings;   // entries that match no parameter
-  std::vector<std::string> notes;  // parameters without a layout
+  std::vector<Warning> warnings;   // unused entries, and matrices that stay whole
+  std::vector<std::string> notes;  // parameters without a layout, and why others are cut so
 };
 
-// Writes the strategy that a specification describes: one stage, or a pipeline that is merged as in
-// MergeStrategies. `output` appears whole or not at all.
-// Errors: those of opening a checkpoint, and
-//   kNotFound, kAlreadyExists
-//   kInvalidArgument: the specification breaks its schema, or has patterns without a checkpoint
-//   kMismatch: parameters cannot be cut so, or the names of a stage look like a pipeline's names
+// Writes the strategy that a specification describes, or that a cluster needs for the parameters of
+// a source. A pipeline's is merged as MergeStrategies does. `output` appears whole or not at all.
+// Errors:
+// - kNotFound
+// - kInvalidArgument: the specification breaks its schema, or has patterns without a checkpoint
+// - kMismatch: parameters cannot be cut so, or the names of a stage look like a pipeline's names
+// - kAlreadyExists
+// - those of opening a source
 Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options);
 
 // Returns the source ranks that target rank `rank` needs, ascending: one replica of each shard, and
@@ -276,8 +294,8 @@ Status ForEachSourceRanks(
 
 struct InferStrategyOptions {
   std::string source;     // a folder with rank_N/*.ckpt of all ranks
-  std::string reference;  // a .ckpt file of full tensors
-  std::string output;     // in JSON if the name ends in .json, else in protobuf
+  std::string reference;  // full tensors, a file or a folder
+  std::string output;     // JSON where the name ends in .json, else protobuf
   bool force = false;     // replace `output`
   RunOptions run;
 };

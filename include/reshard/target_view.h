@@ -10,8 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "reshard/byte_range.h"
 #include "reshard/convert.h"
@@ -23,19 +25,22 @@ namespace reshard {
 inline namespace v0_1 {
 
 struct ViewOptions {
-  // kAll counts as kSample; `checksum` and `refuse_overflow` have no effect
-  CheckChoice checks = {};
-  RunOptions run = {};  // of Open; a request of `stop` ends reads, too
+  CheckChoice checks = {};  // of Open; `checksum` also of Stream, `refuse_overflow` of it alone
+  RunOptions run = {};      // of Open and of Stream; a request of `stop` ends reads, too
   // Bytes that the view may hold, as ConvertOptions::memory_limit.
   uint64_t memory_limit = 0;
   SourceIo io = SourceIo::kAuto;
+  // Pages of sources stay in the page cache and do not count as memory of the view. So a source
+  // byte that several files share is read from the disk once.
+  bool keep_pages = false;
 };
 
 class TargetView {
  public:
-  // Opens the sources and plans every file, as Convert does. `spec.target.folder` may be empty and
-  // is ignored. Errors: as Plan, except for errors about the target folder; kInvalidArgument for
-  // encrypted targets, because a view cannot produce their bytes.
+  // Opens the sources, plans every file and checks both, as Convert does before it writes.
+  // `spec.target.folder` may be empty and has no effect. Errors: as Plan, without the errors of a
+  // target folder; kInvalidArgument for encrypted targets: their random vectors differ from call to
+  // call.
   static Result<TargetView> Open(const ConversionSpec& spec, const ViewOptions& options = {});
 
   TargetView(TargetView&& other) noexcept;
@@ -59,9 +64,22 @@ class TargetView {
   // Starts to read the source bytes of this range, without waiting. Errors: as Read.
   Status Prefetch(size_t file, ByteRange range) const;
 
+  // Calls `take` in the calling thread with the bytes `range` of file number `file`, in order, a
+  // few MiB at a time. Meanwhile RunOptions::jobs threads gather the next bytes. At the end the
+  // sources must still be the files that were opened. A whole file is proved by the digests of both
+  // sides, as in Convert, unless `checksum` is false. `take` gets bytes before the proof: its
+  // results count only if this call returns ok. Returns warnings about values that casts lost.
+  // Errors: as `take`, Read and VerifyUnchanged; kMismatch, with `refuse_overflow`, at the first
+  // value that a cast lost; kInternal.
+  Result<std::vector<Warning>> Stream(
+      size_t file, ByteRange range,
+      const std::function<Status(std::span<const std::byte>)>& take) const;
+
   // Returns ok if the sources are still the files that were opened. Bytes of earlier reads are
   // valid only then. Errors: kChanged, naming a file; kIo.
   Status VerifyUnchanged() const;
+  // As above, of the sources of file number `file`.
+  Status VerifyUnchanged(size_t file) const;
 
  private:
   class Impl;

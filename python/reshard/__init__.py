@@ -14,10 +14,12 @@ from ._calls import (
     make_strategy,
     merge,
     merge_strategies,
+    mount,
     plan,
     recode,
     report,
     source_ranks,
+    target,
     verify,
     verify_against,
 )
@@ -40,8 +42,10 @@ from ._errors import (
 )
 from ._fields import *
 from ._inspect import inspect, read_strategy
+from ._mount import Mount
 from ._progress import Progress
 from ._reports import ConvertReport, Layout, PageReport, PlanReport, Strategy, VerifyReport
+from ._target import TargetStream, TargetView
 from ._tensor import Piece, Shard, Tensor
 
 __version__ = _reshard.__version__
@@ -61,6 +65,7 @@ __all__ = [
     "Layout",
     "MapTensor",
     "MismatchError",
+    "Mount",
     "NotFoundError",
     "PageReport",
     "Piece",
@@ -70,6 +75,8 @@ __all__ = [
     "Selection",
     "Shard",
     "Strategy",
+    "TargetStream",
+    "TargetView",
     "Tensor",
     "UnknownTensorError",
     "UnsupportedError",
@@ -86,11 +93,13 @@ __all__ = [
     "make_strategy",
     "merge",
     "merge_strategies",
+    "mount",
     "plan",
     "read_strategy",
     "recode",
     "report",
     "source_ranks",
+    "target",
     "verify",
     "verify_against",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeVar, Union
+from typing import Any, Literal, TypeVar, Union, overload
 
 from . import _errors, _jobs, _modules, _reshard
 from ._fields import (
@@ -23,9 +23,11 @@ from ._fields import (
     StrategyReport,
 )
 from ._guards import is_mapping
+from ._mount import Mount
 from ._paths import StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
 from ._reports import ConvertReport, PageReport, PlanReport, VerifyReport
+from ._target import TargetView
 
 R = TypeVar("R")
 
@@ -212,18 +214,58 @@ def _of_strategy(function: Callable[[dict[str, Any]], R], given: dict[str, Any])
     return _errors.call({}, function, keywords)
 
 
+@overload
 def make_strategy(
     spec: StrPath | Mapping[str, Any],
     output: StrPath,
     *,
     from_: StrPath | None = None,
     force: bool | None = None,
+) -> MadeStrategyReport: ...
+@overload
+def make_strategy(
+    output: StrPath,
+    /,
+    *,
+    like: StrPath,
+    src_strategy: StrPath | None = None,
+    tp: int | None = None,
+    dp: int | None = None,
+    pp: int | None = None,
+    optimizer_sharding: bool | int | None = None,
+    stage_layers: Iterable[int] | None = None,
+    force: bool | None = None,
+) -> MadeStrategyReport: ...
+def make_strategy(
+    spec: StrPath | Mapping[str, Any],
+    output: StrPath | None = None,
+    *,
+    from_: StrPath | None = None,
+    like: StrPath | None = None,
+    src_strategy: StrPath | None = None,
+    tp: int | None = None,
+    dp: int | None = None,
+    pp: int | None = None,
+    optimizer_sharding: bool | int | None = None,
+    stage_layers: Iterable[int] | None = None,
+    force: bool | None = None,
 ) -> MadeStrategyReport:
-    """Writes the strategy that a specification describes (docs/guide/strategies.md): a JSON file, or what
-    stands in it. `from_` is a checkpoint of full tensors that its patterns match."""
+    """Writes the strategy of a new cluster (docs/guide/strategies.md).
+
+    `make_strategy(spec, output)` follows a specification: a JSON file, or its content. `from_` is a
+    checkpoint of full tensors that its patterns match. `make_strategy(output, like=...)` takes
+    names, shapes and cuts from a source."""
     given = dict(locals())
-    if is_mapping(spec):
+    if output is None:
+        if like is None:
+            raise TypeError("make_strategy() needs a specification and an output, or `like`")
+        given["output"] = given.pop("spec")
+    elif is_mapping(spec):
         given["spec_text"] = _modules.load("json").dumps(given.pop("spec"))
+    if isinstance(optimizer_sharding, bool):
+        given["optimizer_sharding"] = -1 if optimizer_sharding else None
+    if stage_layers is not None:
+        given["stage_layers"] = list(stage_layers)
     return _of_strategy(_reshard.make_strategy, given)
 
 
@@ -290,6 +332,91 @@ def plan(
 ) -> PlanReport:
     """Plans and checks all that `convert` with these keywords would, and writes nothing."""
     return _run(_reshard.plan, dict(locals()))
+
+
+def target(
+    source: Source,
+    *,
+    # Options of target, written by tests/python/keywords_test.py --bless.
+    src_strategy: StrPath | None = None,
+    dst_strategy: StrPath | None = None,
+    rank: Ranks | None = None,
+    format: Literal["ckpt", "safetensors", "unified", "huggingface"] | None = None,
+    suffix: str | None = None,
+    name_map: NameMap | None = None,
+    group_info: StrPath | Iterable[StrPath] | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    prefix: str | None = None,
+    part_size: Size | None = None,
+    shard_size: Size | None = None,
+    names: str | None = None,
+    crc: bool | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    rename: NameMap | None = None,
+    dtype: Casts | None = None,
+    unmatched: Literal["copy", "drop", "error"] | None = None,
+    check_replicas: bool | Literal["none", "sample", "all"] | None = None,
+    reference: StrPath | None = None,
+    expect_parameters: str | None = None,
+    partial: bool | None = None,
+    no_checksum: bool | None = None,
+    memory_limit: Size | None = None,
+    # Its own.
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> TargetView:
+    """Plans and checks what `convert` with these keywords would, and returns its files to be read,
+    of which none is written."""
+    given = dict(locals())
+
+    def opened(keywords: dict[str, Any], jobs: int, watch: Watch, _: dict[str, str]) -> TargetView:
+        return TargetView(_reshard.View.open(keywords, jobs, watch))
+
+    return _run(opened, given)
+
+
+def mount(
+    source: Source,
+    folder: StrPath | None = None,
+    *,
+    # Options of mount, written by tests/python/keywords_test.py --bless.
+    src_strategy: StrPath | None = None,
+    dst_strategy: StrPath | None = None,
+    rank: Ranks | None = None,
+    format: Literal["ckpt", "safetensors", "unified", "huggingface"] | None = None,
+    suffix: str | None = None,
+    name_map: NameMap | None = None,
+    group_info: StrPath | Iterable[StrPath] | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    prefix: str | None = None,
+    part_size: Size | None = None,
+    shard_size: Size | None = None,
+    names: str | None = None,
+    crc: bool | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    rename: NameMap | None = None,
+    dtype: Casts | None = None,
+    unmatched: Literal["copy", "drop", "error"] | None = None,
+    check_replicas: bool | Literal["none", "sample", "all"] | None = None,
+    reference: StrPath | None = None,
+    expect_parameters: str | None = None,
+    partial: bool | None = None,
+    no_checksum: bool | None = None,
+    memory_limit: Size | None = None,
+    # Its own.
+    cache: bool | None = None,
+    allow_other: bool | None = None,
+    jobs: int | None = None,
+) -> Mount:
+    """`with mount(...) as folder` has the files that `convert` with these keywords would write in
+    `folder`, an empty one, or None for a temporary one. The program reshard-mount serves them."""
+    given = dict(locals())
+    return Mount(given.pop("source"), given.pop("folder"), given)
 
 
 def verify(

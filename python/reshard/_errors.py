@@ -121,6 +121,11 @@ def _made(cls: type[Error], arguments: tuple[Any, ...], system_error: int | None
     return error
 
 
+def of_code(code: str, message: str) -> Error:
+    """The exception of a code, as a program prints both."""
+    return _BY_CODE.get(code, InternalError)(message)
+
+
 def in_words(message: str, own: Mapping[str, str]) -> str:
     """Names options as keywords; `own` has those of the call that are called otherwise, by the C++
     library's names."""

@@ -22,6 +22,7 @@ __all__ = [
     "DigestReport",
     "Failure",
     "FileDifference",
+    "Findings",
     "FirstDifference",
     "FullParameter",
     "FullValues",
@@ -525,6 +526,22 @@ class InspectReport(Report):
     warnings: tuple[WarningMessage, ...]
     errors: tuple[Failure, ...]
     sharded: tuple[ShardedParameters, ...] | None = None
+
+
+class Findings(Result):
+    """What opening and planning a conversion has found."""
+
+    parameters: int
+    left_out: int
+    renamed: int
+    largest: tuple[Parameter, ...]
+    source_parameters: ParameterTotals | None
+    chosen_parameters: ParameterTotals | None
+    stage_alone: int | None
+    step: str | None
+    sample: ReplicaSample | None
+    warnings: tuple[WarningMessage, ...]
+    notes: tuple[str, ...]
 
 
 class Statistics(Result):

@@ -11,6 +11,7 @@ from ._fields import (
     ConvertedStrategyReport,
     DiffReport,
     DigestReport,
+    Findings,
     FullValues,
     InspectedFile,
     MadeStrategyReport,
@@ -18,6 +19,7 @@ from ._fields import (
     MergeReport,
     RecodeReport,
     StrategyReport,
+    TargetFile,
     WarningMessage,
 )
 from ._reports import ConvertReport, PageReport, PlanReport, Strategy, VerifyReport
@@ -110,6 +112,17 @@ class Store:
         tuple[tuple[int, ...], tuple[int, ...], int, bytes, list[tuple[int, int]]]
     ]: ...
     def map(self, rank: int, is_private: bool) -> NDArray[np.uint8]: ...
+
+class View:
+    @staticmethod
+    def open(keywords: _Keywords, jobs: int, watch: _Watch) -> View: ...
+    def files(self) -> tuple[TargetFile, ...]: ...
+    def findings(self, words: _Words) -> Findings: ...
+    def read_into(
+        self, file: int, offset: int, out: memoryview, ahead: int
+    ) -> None: ...
+    def read(self, file: int, offset: int, length: int, ahead: int) -> bytes: ...
+    def verify_unchanged(self) -> None: ...
 
 def convert(keywords: _Keywords, jobs: int, watch: _Watch, words: _Words) -> ConvertReport: ...
 def report(keywords: _Keywords, jobs: int, watch: _Watch, words: _Words) -> PageReport: ...

@@ -51,14 +51,7 @@ constexpr std::pair<std::string_view, UnmatchedPolicy> kOnlyCopy[] = {
 // What convert, plan, report and verify_against have in common.
 template <typename Options>
 constexpr Keyword<Options> kConversion[] = {
-    {"source",
-     [](Options& o, nb::handle v) {
-       if (nb::isinstance<nb::dict>(v)) {
-         Set(o.source.files, v);
-       } else {
-         Set(o.source.path, v);
-       }
-     }},
+    {"source", [](Options& o, nb::handle v) { SetSource(o.source, v); }},
     {"target", [](Options& o, nb::handle v) { Set(o.target.folder, v); }},
 };
 
@@ -155,6 +148,14 @@ constexpr Keyword<MakeStrategyOptions> kMakeStrategy[] = {
     {"spec_text", [](MakeStrategyOptions& o, nb::handle v) { Set(o.spec_text, v); }},
     {"output", [](MakeStrategyOptions& o, nb::handle v) { Set(o.output, v); }},
     {"from_", [](MakeStrategyOptions& o, nb::handle v) { Set(o.checkpoint, v); }},
+    {"like", [](MakeStrategyOptions& o, nb::handle v) { Set(o.like.path, v); }},
+    {"src_strategy", [](MakeStrategyOptions& o, nb::handle v) { Set(o.like.strategy, v); }},
+    {"tp", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.tensor_parallel, v); }},
+    {"dp", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.data_parallel, v); }},
+    {"pp", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.pipeline_stages, v); }},
+    {"optimizer_sharding",
+     [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.optimizer_shards, v); }},
+    {"stage_layers", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.stage_layers, v); }},
     {"force", [](MakeStrategyOptions& o, nb::handle v) { Set(o.force, v); }},
 };
 
@@ -319,7 +320,7 @@ constexpr std::pair<const char*, Call> kCalls[] = {
     {"convert", kConvertCall}, {"plan", kPlanCall},     {"report", kReportCall},
     {"commit", kCommitCall},   {"verify", kVerifyCall}, {"verify_against", kAgainstCall},
     {"recode", kRecodeCall},   {"merge", kMergeCall},   {"digest", kDigestCall},
-    {"diff", kDiffCall}};
+    {"diff", kDiffCall},       {"target", kViewCall},   {"mount", kMountCall}};
 
 // The option table, as far as signatures follow it.
 nb::list OptionTable() {

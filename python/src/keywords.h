@@ -19,6 +19,7 @@
 
 #include "python/src/interpreter.h"
 #include "python/src/module.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/frontend/option_parts.h"
 #include "src/options/option_table.h"
@@ -55,6 +56,15 @@ void Set(std::map<Key, Value>& field, nanobind::handle values) {
     Key key = {};
     Set(key, name);
     Set(field[std::move(key)], value);
+  }
+}
+
+// A path, or the file of each rank.
+inline void SetSource(SourceSpec& source, nanobind::handle value) {
+  if (nanobind::isinstance<nanobind::dict>(value)) {
+    Set(source.files, value);
+  } else {
+    Set(source.path, value);
   }
 }
 

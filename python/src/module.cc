@@ -44,6 +44,7 @@ void AddModule(nb::module_& module) {
   AddInspection(module);
   AddPrograms(module);
   AddStore(module);
+  AddView(module);
   AddWriting(module);
 }
 

@@ -73,6 +73,7 @@ void AddDlpack(nanobind::module_& module);
 void AddInspection(nanobind::module_& module);
 void AddPrograms(nanobind::module_& module);
 void AddStore(nanobind::module_& module);
+void AddView(nanobind::module_& module);
 void AddWriting(nanobind::module_& module);
 
 }  // namespace reshard::python

@@ -28,9 +28,10 @@ int RunNamedProgram(const nb::list& arguments) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  const auto run = words.at(0) == "reshard-gen" ? RunGenProgram : RunProgram;
   TakeSignalsBack();
-  return run(static_cast<int>(words.size()), pointers.data());
+  const auto count = static_cast<int>(words.size());
+  if (words.at(0) == "reshard-gen") return RunGenProgram(count, pointers.data());
+  return RunProgram(count, pointers.data());
 }
 
 }  // namespace

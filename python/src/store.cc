@@ -106,14 +106,7 @@ constexpr std::pair<std::string_view, SourceIo> kWays[] = {
     {"auto", SourceIo::kAuto}, {"map", SourceIo::kMap}, {"pread", SourceIo::kPread}};
 
 constexpr Keyword<OpenOptions> kOpen[] = {
-    {"path",
-     [](OpenOptions& o, nb::handle v) {
-       if (nb::isinstance<nb::dict>(v)) {
-         Set(o.files, v);
-       } else {
-         Set(o.path, v);
-       }
-     }},
+    {"path", [](OpenOptions& o, nb::handle v) { SetSource(o, v); }},
     {"strategy", [](OpenOptions& o, nb::handle v) { Set(o.strategy, v); }},
     {"suffix", [](OpenOptions& o, nb::handle v) { Set(o.suffix, v); }},
     {"group_info", [](OpenOptions& o, nb::handle v) { Set(o.group_info, v); }},

@@ -52,8 +52,7 @@ Status DigestOneReplica(const SourceTensors& opened, const Reading& /*reading*/,
 
 Status DigestAllRanks(const SourceTensors& opened, const Reading& reading, const SharedWork& work,
                       DigestReport& report) {
-  RESHARD_ASSIGN_OR_RETURN(const CheckpointContents contents,
-                           opened.contents->Read(opened.tensors, work));
+  RESHARD_ASSIGN_OR_RETURN(const CheckpointContents contents, ReadAllRanks(opened, work));
   if (!opened.choice.TakesAll()) report.bytes_read = reading.crc.bytes + contents.bytes;
   report.parameters.reserve(contents.values.size());  // mostly one value each
   for (size_t i = 0; i < contents.values.size(); ++i) {
@@ -97,9 +96,6 @@ struct Side {
 
   const OpenedSource& source() const { return *opened.source; }
   const std::vector<SourceTensor>& tensors() const { return opened.tensors; }
-  Result<CheckpointContents> ReadAllRanks(const SharedWork& work) const {
-    return opened.contents->Read(tensors(), work);
-  }
   uint64_t BytesRead(const CheckpointContents& contents) const {
     return opened.choice.TakesAll() ? reading.bytes : reading.crc.bytes + contents.bytes;
   }
@@ -242,8 +238,8 @@ class Comparison {
   }
 
   Status CompareAllRanks(const SharedWork& work) {
-    RESHARD_ASSIGN_OR_RETURN(const CheckpointContents a, a_.ReadAllRanks(work));
-    RESHARD_ASSIGN_OR_RETURN(const CheckpointContents b, b_.ReadAllRanks(work));
+    RESHARD_ASSIGN_OR_RETURN(const CheckpointContents a, ReadAllRanks(a_.opened, work));
+    RESHARD_ASSIGN_OR_RETURN(const CheckpointContents b, ReadAllRanks(b_.opened, work));
     report_.a = FindingsOf(a_.tensors(), a);
     report_.b = FindingsOf(b_.tensors(), b);
     report_.bytes_read = a_.BytesRead(a) + b_.BytesRead(b);

@@ -48,7 +48,7 @@ void KeepUsualWindows(OpenedSource& source) {
 }
 
 Result<Reading> FindReading(const SourceTensors& opened) {
-  const bool one_replica = opened.contents == nullptr;
+  const bool one_replica = opened.ranks == RanksRead::kOneReplica;
   Reading reading;
   std::set<int64_t> ranks;
   for (const ChosenFile& file : opened.source->chosen()) {
@@ -77,11 +77,7 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
   OpenedSource& source = *opened.source;
   const size_t indexers = source.Askers(workers);
   opened.choice = std::move(choice);
-  if (ranks == RanksRead::kAll) {
-    opened.contents =
-        std::make_unique<ContentsReader>(source.tensors(), source.rule().source(), opened.choice);
-    opened.contents->ReadAsIndexed(WindowsKept(), indexers, {workers, stop, {}});
-  }
+  opened.ranks = ranks;
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(
       opened.tensors, ListTensors(source.tensors(), source.rule(), {indexers, stop, {}}, findings));
@@ -107,6 +103,12 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
     return true;
   });
   return opened;
+}
+
+Result<CheckpointContents> ReadAllRanks(const SourceTensors& opened, const SharedWork& work) {
+  const OpenedSource& source = *opened.source;
+  return ReadContents(source.tensors(), source.rule().source(), opened.choice, opened.tensors,
+                      work);
 }
 
 RankFindings FindingsOf(const std::vector<SourceTensor>& tensors,

@@ -27,24 +27,22 @@ uint64_t WindowsKept();
 // than usual are kept.
 void KeepUsualWindows(OpenedSource& source);
 
+// Which files are to be read of a source that is opened.
+enum class RanksRead { kOneReplica, kAll };
+
 struct SourceTensors {
   std::unique_ptr<OpenedSource> source;
   ParameterChoice choice;
-  // Where all ranks are to be read; it may have read some of them.
-  std::unique_ptr<ContentsReader> contents;
+  RanksRead ranks;
   std::vector<SourceTensor> tensors;  // that it takes, in the order of the files
   uint64_t left_out = 0;              // of the others
   std::string first_left_out;
   std::vector<Warning> warnings;
 };
 
-// Which files are to be read of a source that is opened.
-enum class RanksRead { kOneReplica, kAll };
-
 // Opens a source and lists those of its tensors that `choice` takes; `workers` threads index its
-// files, and more where files are read as they are indexed (ContentsReader). Errors: those of
-// OpenSource, ListTensors and CheckNames; kMismatch where the strategy is most likely another
-// checkpoint's; kInvalidArgument for an empty path; kCancelled.
+// files. Errors: those of OpenSource, ListTensors and CheckNames; kMismatch where the strategy is
+// most likely another checkpoint's; kInvalidArgument for an empty path; kCancelled.
 Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice, RanksRead ranks,
                                   size_t workers, const std::stop_token& stop);
 
@@ -56,6 +54,9 @@ struct Reading {
 // Returns the files of all ranks, or one replica of each shard, as it was opened for. Errors: those
 // of FindCrcFiles and CopiesOf.
 Result<Reading> FindReading(const SourceTensors& opened);
+
+// Reads the files of all ranks. Errors: as ReadContents.
+Result<CheckpointContents> ReadAllRanks(const SourceTensors& opened, const SharedWork& work);
 
 // Returns what was found of ranks that hold the same parameters.
 RankFindings FindingsOf(const std::vector<SourceTensor>& tensors,

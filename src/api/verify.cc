@@ -42,8 +42,9 @@ namespace {
 Status CheckOptions(const AgainstOptions& options) {
   RESHARD_RETURN_IF_ERROR(
       CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
-  if (options.source.strategy.empty() && options.target.strategy.empty() &&
-      !IsWholeFolder(options.target.format)) {
+  RESHARD_ASSIGN_OR_RETURN(const bool needs_none,
+                           IsWithoutStrategies(options.source, options.target));
+  if (options.source.strategy.empty() && options.target.strategy.empty() && !needs_none) {
     return InvalidArgumentError(
         "neither `source.strategy` nor `target.strategy` is given; give those of the conversion "
         "that is to be verified");

@@ -113,6 +113,10 @@ std::string_view WarningCodeName(WarningCode code) {
       return "repeated weights";
     case WarningCode::kNotLoadable:
       return "not loadable";
+    case WarningCode::kNotCut:
+      return "not cut";
+    case WarningCode::kSeveralStages:
+      return "several stages";
     case WarningCode::kValuesLost:
       return "values lost";
     case WarningCode::kKeyNotUsed:

@@ -240,7 +240,7 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
 // Of a run that found the set in place.
 Result<ConvertReport> ReportOfNothing(const Conversion& conversion, const Job& job, Work done) {
   PublishReport published;
-  RESHARD_RETURN_IF_ERROR(ReportLost(job.spec(), job.earlier().lost, published));
+  RESHARD_RETURN_IF_ERROR(ReportLost(job.spec().checks, job.earlier().lost, published));
   const std::vector<std::string>& left = job.earlier().left;
   if (!left.empty()) {
     published.warnings.push_back(FilesLeft(conversion.options.target.folder, left));

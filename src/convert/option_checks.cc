@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/opened_source.h"
+#include "src/full/full_folder.h"
 #include "src/io/shared_work.h"
 #include "src/io/storage.h"
 #include "src/mindspore/mindspore_target.h"
@@ -98,10 +100,20 @@ Status CheckOutside(const std::string& target, const std::string& source) {
                   Escape(target), Escape(source)));
 }
 
+Result<bool> IsWithoutStrategies(const SourceSpec& source, const TargetSpec& target) {
+  if (!source.strategy.empty() || !target.strategy.empty()) return false;
+  if (IsWholeFolder(target.format)) return true;
+  if (!target.format || source.path.empty() || IsRankPattern(source.path)) return false;
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source.path).KindOf(source.path));
+  if (kind != PathKind::kDirectory) return false;
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> folder, FindFullFolder(source.path));
+  return folder.has_value();
+}
+
 Status CheckSpec(const ConversionSpec& spec) {
   RESHARD_RETURN_IF_ERROR(CheckFormat(spec.target, spec.selection));
-  if (spec.source.strategy.empty() && spec.target.strategy.empty() &&
-      !IsWholeFolder(spec.target.format)) {
+  RESHARD_ASSIGN_OR_RETURN(const bool needs_none, IsWithoutStrategies(spec.source, spec.target));
+  if (spec.source.strategy.empty() && spec.target.strategy.empty() && !needs_none) {
     RESHARD_RETURN_IF_ERROR(CheckSourceExists(spec.source));
     return InvalidArgumentError(
         "give `source.strategy`, `target.strategy` or both: without the first the source holds "

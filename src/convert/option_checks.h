@@ -30,6 +30,11 @@ Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name,
 // kInvalidArgument.
 Status CheckFormat(const TargetSpec& target, const Selection& selection);
 
+// Returns whether full tensors are to become full tensors in another form: any in a folder of whole
+// tensors, or those of such a folder in one file, if a format is given. Needs no strategy. Errors:
+// those of FindFullFolder; kIo.
+Result<bool> IsWithoutStrategies(const SourceSpec& source, const TargetSpec& target);
+
 // The folder `target` must not be, or lie in, the folder or file `source`.
 // Errors: kInvalidArgument; kIo.
 Status CheckOutside(const std::string& target, const std::string& source);

@@ -4,16 +4,19 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/io/source_files.h"
 #include "src/mindspore/source_totals.h"
 #include "src/os/threads.h"
-#include "src/source/indexed_file.h"
+#include "src/verify/checkpoint_contents.h"
 #include "src/verify/crc_check.h"
 #include "src/verify/replica_comparison.h"
 
@@ -107,20 +110,27 @@ Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWo
   return RunWorkers(work.workers, files.files.size(), check, work.stop);
 }
 
-Status CheckReference(const std::string& file, const std::shared_ptr<const EncryptionKey>& key,
+Status CheckReference(const std::string& path, const std::shared_ptr<const EncryptionKey>& key,
                       const PlanFindings& findings, std::vector<Warning>& warnings) {
-  SourceFiles files({.max_open = 1, .key = key});
-  RESHARD_ASSIGN_OR_RETURN(const IndexedFile reference, ReadFileTable(files, files.Add(file)));
+  RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<OpenedSource> reference,
+                           OpenSource({.path = path, .key = key}));
+  PlanFindings of_reference;
+  RESHARD_ASSIGN_OR_RETURN(
+      const std::vector<SourceTensor> tensors,
+      ListTensors(reference->tensors(), reference->rule(), {1, {}, {}}, of_reference));
+  std::unordered_map<std::string_view, const SourceTensor*> by_name;
+  for (const SourceTensor& tensor : tensors) by_name.emplace(tensor.name, &tensor);
   std::vector<std::string> unknown;
   FirstFew differing;
   for (const auto& [target_name, parameter] : findings.parameters) {
     const std::string& name = parameter.source_name;
-    const StoredArray* known = reference.Find(name);
-    if (known == nullptr) {
+    const auto known = by_name.find(name);
+    if (known == by_name.end()) {
       unknown.push_back(Quote(name));
       continue;
     }
-    const std::string expected = TypeText(known->kind, known->dtype, known->shape);
+    const SourceTensor& tensor = *known->second;
+    const std::string expected = TypeText(tensor.kind, tensor.dtype, tensor.full_shape);
     const std::string found = TypeText(parameter.kind, parameter.dtype, parameter.full_shape);
     if (expected == found) continue;
     differing.Add(fmt::format("{}: expected {}, found {}", Quote(name), expected, found));
@@ -129,7 +139,7 @@ Status CheckReference(const std::string& file, const std::shared_ptr<const Encry
     return MismatchError(fmt::format(
         "{} of {} parameters have another dtype or full shape than in the reference {}: the "
         "strategies do not belong to this source, or the reference is of another model:{}",
-        differing.count(), findings.parameters.size(), Escape(file),
+        differing.count(), findings.parameters.size(), Escape(path),
         differing.Lines(fmt::format("and {} more", differing.more()))));
   }
   if (!unknown.empty()) {
@@ -138,7 +148,7 @@ Status CheckReference(const std::string& file, const std::shared_ptr<const Encry
          fmt::format(
              "{} of {} parameters are not in the reference {}, which cannot tell their full "
              "shapes: {}",
-             unknown.size(), findings.parameters.size(), Escape(file), FirstOf(unknown))});
+             unknown.size(), findings.parameters.size(), Escape(path), FirstOf(unknown))});
   }
   return {};
 }

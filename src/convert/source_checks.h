@@ -36,11 +36,11 @@ Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ran
 // Checks each of them, several at a time. Errors: those of CheckCrc and TableCache; kCancelled.
 Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWork& work);
 
-// Compares dtype and full shape of everything that `findings` say is written with those in `file`,
-// which holds full tensors under the names of the source. Only its headers are read. Adds a warning
-// where it does not have all of them. Errors: kMismatch, naming the first that differ and how many;
-// those of ReadFileTable.
-Status CheckReference(const std::string& file, const std::shared_ptr<const EncryptionKey>& key,
+// Compares dtype and full shape of everything that `findings` say is written with those in
+// `reference`, a file or a folder of full tensors under the names of the source. Only headers are
+// read. Adds a warning if the reference lacks some. Errors: kMismatch, naming the first that differ
+// and how many; those of OpenSource.
+Status CheckReference(const std::string& path, const std::shared_ptr<const EncryptionKey>& key,
                       const PlanFindings& findings, std::vector<Warning>& warnings);
 
 // Returns the source stages that these target ranks need, ascending. Ranks that there are not need

@@ -6,9 +6,10 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
-#include <stop_token>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,11 +24,16 @@
 #include "src/convert/opened_conversion.h"
 #include "src/convert/option_checks.h"
 #include "src/convert/plan_cache.h"
+#include "src/convert/source_checks.h"
 #include "src/digest/crc32.h"
 #include "src/io/shared_work.h"
+#include "src/job/publication.h"
+#include "src/os/memory_usage.h"
 #include "src/source/array_crc.h"
 #include "src/source/indexed_file.h"
 #include "src/write/gather.h"
+#include "src/write/lost_in_casts.h"
+#include "src/write/stream_file.h"
 
 namespace reshard {
 
@@ -35,34 +41,97 @@ inline namespace v0_1 {
 
 class TargetView::Impl {
  public:
-  Impl(OpenedConversion opened, std::stop_token stop)
+  Impl(OpenedConversion opened, const ViewOptions& options)
       : opened_(std::move(opened)),
-        stop_(std::move(stop)),
-        crcs_(std::make_unique<StatedCrcOfFile[]>(work().targets.size())) {}
+        checks_(options.checks),
+        run_(options.run),
+        crcs_(std::make_unique<StatedCrcOfFile[]>(work().targets.size())) {
+    for (const ChosenFile& file : source().chosen()) chosen_.emplace(file.rank, file.id);
+  }
 
   const Findings& findings() const { return opened_.plan.findings; }
   Findings& findings() { return opened_.plan.findings; }
   const WorkList& work() const { return opened_.plan.work; }
   OpenedSource& source() { return *opened_.source; }
   PlanCache& plans() { return *opened_.plan.kept; }
+  void SetBudget(const MemoryBudget& budget, bool keeps_pages) {
+    budget_ = budget;
+    SourceFiles& files = source().files();
+    uint64_t windows = budget.window_bytes;
+    if (keeps_pages) {
+      files.KeepPages();
+      // Maps of pages that stay anyway: the kernel need not make them again.
+      constexpr uint64_t kMapped = uint64_t{2} << 30;
+      const bool all_mapped = !files.HasReadFiles() && AddressLimit() == UINT64_MAX;
+      if (all_mapped) windows = std::max(windows, kMapped);
+    }
+    files.SetWindowBudget(windows, budget.header_bytes);
+    plans().SetMost(budget.plan_bytes);
+  }
 
   Status Read(size_t file, ByteRange range, std::span<std::byte> out) {
     RESHARD_RETURN_IF_ERROR(CheckRange(file, range));
     RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
     RESHARD_RETURN_IF_ERROR(Fill(*plan, range, out));
-    if (!plan->crc || Overlap(RangeOfCrc(*plan), range).length == 0) return {};
-    // Whoever asks for the number first finds it, and others wait for it.
-    StatedCrcOfFile& stated = crcs_[file];
-    const std::lock_guard lock(stated.mutex);
-    if (!stated.text) {
-      RESHARD_ASSIGN_OR_RETURN(stated.text, FindCrc(*plan));
+    return AddCrc(file, *plan, range, out);
+  }
+
+  // What Convert would check before it writes the files.
+  Status CheckSources() {
+    std::set<int64_t> ranks;
+    std::vector<int64_t> files;
+    for (const TargetFileSummary& target : work().targets) {
+      ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
+      files.push_back(target.rank);
     }
-    const CrcText& text = *stated.text;
-    const ByteRange both = Overlap({text.offset, text.bytes.size()}, range);
-    if (both.length == 0) return {};
-    std::memcpy(out.data() + (both.offset - range.offset),
-                text.bytes.data() + (both.offset - text.offset), both.length);
-    return {};
+    RESHARD_ASSIGN_OR_RETURN(
+        const SourceChecks checks,
+        FindChecks(source(), ranks, RanksOf(opened_.target(), files), checks_));
+    const CountedWork count(run_, {.total_bytes = checks.bytes, .phase = Phase::kCheck});
+    return RunChecks(source(), checks, opened_.target().choice(), checks_, count.work()).status();
+  }
+
+  Result<std::vector<Warning>> Stream(
+      size_t file, ByteRange range, const std::function<Status(std::span<const std::byte>)>& take) {
+    RESHARD_RETURN_IF_ERROR(CheckRange(file, range));
+    RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
+    const CountedWork count(
+        run_, {.total_bytes = range.length, .phase = Phase::kWrite, .total_files = 1});
+    const LaneOptions lanes = LanesFor(budget_, StorageKind::kMemory, {&range.length, 1});
+    const StreamOptions options{.lanes = lanes.lanes,
+                                .chunk_bytes = lanes.chunk_bytes,
+                                .digests = checks_.checksum,
+                                .stop = run_.stop};
+    // The proof has added it up by the end of the file.
+    const bool has_crc =
+        options.digests && range.length == plan->size && plan->StatesCrc(CrcPlace::kBehind);
+    LostInCasts lost;
+    const auto pass_on = [&](uint64_t offset, std::span<std::byte> chunk) -> Status {
+      if (checks_.refuse_overflow) {
+        RESHARD_RETURN_IF_ERROR(CheckNoOverflow(plan->path, lost.values()));
+      }
+      if (!has_crc) RESHARD_RETURN_IF_ERROR(AddCrc(file, *plan, {offset, chunk.size()}, chunk));
+      RESHARD_RETURN_IF_ERROR(take(chunk));
+      if (count.work().progress) count.work().progress(chunk.size());
+      return {};
+    };
+    RESHARD_RETURN_IF_ERROR(StreamFile(source().files(), *plan, range, options, lost, pass_on));
+    RESHARD_RETURN_IF_ERROR(source().files().VerifyUnchanged());
+    std::map<std::string, LostValues> by_name;
+    for (const LostValues& values : lost.values()) by_name.emplace(values.name, values);
+    PublishReport report;
+    RESHARD_RETURN_IF_ERROR(ReportLost({}, by_name, report));
+    return std::move(report.warnings);
+  }
+
+  Status VerifyUnchanged(size_t file) {
+    RESHARD_RETURN_IF_ERROR(CheckRange(file, {}));
+    std::vector<FileId> sources;
+    for (const int64_t rank : work().targets[file].source_ranks) {
+      const auto [first, last] = chosen_.equal_range(rank);
+      for (auto found = first; found != last; ++found) sources.push_back(found->second);
+    }
+    return source().files().VerifyUnchanged(sources);
   }
 
   Status Prefetch(size_t file, ByteRange range) {
@@ -108,9 +177,26 @@ class TargetView::Impl {
     return plan;
   }
 
+  // Puts what the file states as its CRC into `out`, which has the bytes `range`.
+  Status AddCrc(size_t file, const TargetPlan& plan, ByteRange range, std::span<std::byte> out) {
+    if (!plan.crc || Overlap(RangeOfCrc(plan), range).length == 0) return {};
+    // Whoever asks for the number first finds it, and others wait for it.
+    StatedCrcOfFile& stated = crcs_[file];
+    const std::lock_guard lock(stated.mutex);
+    if (!stated.text) {
+      RESHARD_ASSIGN_OR_RETURN(stated.text, FindCrc(plan));
+    }
+    const CrcText& text = *stated.text;
+    const ByteRange both = Overlap({text.offset, text.bytes.size()}, range);
+    if (both.length == 0) return {};
+    std::memcpy(out.data() + (both.offset - range.offset),
+                text.bytes.data() + (both.offset - text.offset), both.length);
+    return {};
+  }
+
   // The bytes as they are planned: with 0 where a CRC is stated.
   Status Fill(const TargetPlan& plan, ByteRange range, std::span<std::byte> out) {
-    return InSteps(range, kChunkBytes, stop_, {}, [&](ByteRange part) -> Status {
+    return InSteps(range, kChunkBytes, run_.stop, {}, [&](ByteRange part) -> Status {
       return FillTarget(source().files(), plan, part.offset,
                         out.subspan(part.offset - range.offset, part.length), nullptr, nullptr);
     });
@@ -120,7 +206,7 @@ class TargetView::Impl {
   Status ReadPlanned(const TargetPlan& plan, ByteRange range,
                      const std::function<void(std::span<const std::byte>)>& take) {
     std::vector<std::byte> chunk(std::min(range.length, kChunkBytes));
-    return InSteps(range, kChunkBytes, stop_, {}, [&](ByteRange part) -> Status {
+    return InSteps(range, kChunkBytes, run_.stop, {}, [&](ByteRange part) -> Status {
       const std::span<std::byte> bytes(chunk.data(), part.length);
       RESHARD_RETURN_IF_ERROR(
           FillTarget(source().files(), plan, part.offset, bytes, nullptr, nullptr));
@@ -156,7 +242,10 @@ class TargetView::Impl {
   }
 
   OpenedConversion opened_;
-  const std::stop_token stop_;
+  const CheckChoice checks_;
+  const RunOptions run_;
+  std::multimap<int64_t, FileId> chosen_;  // source files by rank
+  MemoryBudget budget_;
   std::mutex planning_;
   const std::unique_ptr<StatedCrcOfFile[]> crcs_;  // by the number of the file
 };
@@ -171,7 +260,6 @@ Result<TargetView> TargetView::Open(const ConversionSpec& spec, const ViewOption
     ConvertOptions all;
     static_cast<ConversionSpec&>(all) = spec;
     all.checks = options.checks;
-    if (all.checks.replicas == CheckReplicas::kAll) all.checks.replicas = CheckReplicas::kSample;
     all.run = options.run;
     all.io.source = options.io;
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
@@ -181,12 +269,12 @@ Result<TargetView> TargetView::Open(const ConversionSpec& spec, const ViewOption
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     const MemoryWatch watch(WatchOf(first));
     RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(all, first));
-    auto impl = std::make_unique<Impl>(std::move(opened), options.run.stop);
+    auto impl = std::make_unique<Impl>(std::move(opened), options);
     RESHARD_ASSIGN_OR_RETURN(
         const MemoryBudget budget,
         FitMemory(first, HeldOf(impl->source()), impl->work(), impl->findings().warnings));
-    impl->source().files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
-    impl->plans().SetMost(budget.plan_bytes);
+    impl->SetBudget(budget, options.keep_pages);
+    RESHARD_RETURN_IF_ERROR(impl->CheckSources());
     return TargetView(std::move(impl));
   });
 }
@@ -206,6 +294,16 @@ Status TargetView::Read(size_t file, uint64_t offset, std::span<std::byte> out) 
 
 Status TargetView::Prefetch(size_t file, ByteRange range) const {
   return CatchOutOfMemory([&] { return impl_->Prefetch(file, range); });
+}
+
+Result<std::vector<Warning>> TargetView::Stream(
+    size_t file, ByteRange range,
+    const std::function<Status(std::span<const std::byte>)>& take) const {
+  return CatchOutOfMemory([&] { return impl_->Stream(file, range, take); });
+}
+
+Status TargetView::VerifyUnchanged(size_t file) const {
+  return CatchOutOfMemory([&] { return impl_->VerifyUnchanged(file); });
 }
 
 Status TargetView::VerifyUnchanged() const {

@@ -6,6 +6,7 @@
 #include "reshard/compare.h"
 #include "reshard/convert.h"
 #include "reshard/options.h"
+#include "reshard/target_view.h"
 #include "reshard/verify.h"
 #include "src/convert/option_checks.h"
 #include "src/options/option_table.h"
@@ -24,6 +25,19 @@ inline OptionParts PartsOf(DigestOptions& options) {
 // The key is that of both sides: copy it from `a` to `b`.
 inline OptionParts PartsOf(DiffOptions& options) {
   return {.key = &options.a.key, .include = &options.include, .exclude = &options.exclude};
+}
+
+// What a TargetView is opened with. `force` is of what is made of a file.
+struct ViewedConversion : ConversionSpec, ViewOptions {
+  OutputChoice output;
+};
+
+inline OptionParts PartsOf(ViewedConversion& options) {
+  OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
+  parts.checks = &options.checks;
+  parts.output = &options.output;
+  parts.memory_limit = &options.memory_limit;
+  return parts;
 }
 
 inline OptionParts PartsOf(CommitOptions& options) { return {.waiting = &options.waiting}; }

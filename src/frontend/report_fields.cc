@@ -218,7 +218,7 @@ class Fields {
 
   void Put(const MakeStrategyReport& report, const ReportedCall& call) {
     Begin("MadeStrategyReport", "StrategyReport",
-          "A strategy file that was made of a specification.");
+          "A strategy file that was made of a specification or a source.");
     AddWrittenStrategy(report, call).Add("notes", Messages{report.notes}).End();
   }
 
@@ -346,6 +346,19 @@ class Fields {
         .Add("first", difference.first)
         .Add("parameters", difference.parameters)
         .Add("parameter_count", difference.parameter_count)
+        .End();
+  }
+
+  void Put(const Findings& findings) {
+    Begin("Findings", {}, "What opening and planning a conversion has found.")
+        .Add("parameters", findings.parameters)
+        .Add("left_out", findings.left_out)
+        .Add("renamed", findings.renamed)
+        .Add("largest", findings.largest);
+    AddSource(findings)
+        .Add("sample", findings.sample)
+        .Add("warnings", findings.warnings)
+        .Add("notes", Messages{findings.notes})
         .End();
   }
 
@@ -857,6 +870,8 @@ ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
   return shown;
 }
 
+void Describe(const Findings& findings, ReportSink& to) { Fields(to).Put(findings); }
+void Describe(const TargetFileSummary& file, ReportSink& to) { Fields(to).Put(file); }
 void Describe(const InspectedFile& file, ReportSink& to) { Fields(to).Put(file); }
 void Describe(const ShownStrategy& strategy, ReportSink& to) { Fields(to).Put(strategy); }
 void Describe(const Inspection& inspection, ReportSink& to) { Fields(to).Put(inspection); }
@@ -883,6 +898,7 @@ void DescribeTypes(TypeSink& to) {
   fields.Put(StrategyMergeReport(), call);
   fields.Put(WrittenPage(), call);
   fields.Put(Inspection());
+  fields.Put(Findings());
   fields.PutOtherTypes();
 }
 

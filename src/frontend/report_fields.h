@@ -158,6 +158,8 @@ struct Inspection {
   std::optional<std::vector<FullTensors>> sharded = {};  // with a strategy
 };
 
+void Describe(const Findings& findings, ReportSink& to);
+void Describe(const TargetFileSummary& file, ReportSink& to);
 void Describe(const InspectedFile& file, ReportSink& to);
 void Describe(const ShownStrategy& strategy, ReportSink& to);
 void Describe(const Inspection& inspection, ReportSink& to);

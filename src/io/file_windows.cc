@@ -284,7 +284,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
                              : ReadInto(entry.buffer, entry.number, granules & ~done);
     });
     // They stay our own, because a thread that reads a header there may bring one back.
-    if (map_ == nullptr) {
+    if (map_ == nullptr && !cache_.keeps_pages_) {
       ForEachRunOfPages(entry.number, own, [this](ByteRange pages) { pages_->DropCached(pages); });
     }
   }
@@ -376,6 +376,7 @@ Granules FileWindows::LargePagesOf(Granules granules, const GranulePages& own) c
 }
 
 void FileWindows::MakeRoomForLargePages(uint64_t number, Granules large, Granules touched) const {
+  if (cache_.keeps_pages_) return;
   for (const Granules page : kLargePages) {
     if ((large & page) == 0 || (touched & page) == 0) continue;
     ForEachRun(number, page, [this](ByteRange run) {
@@ -464,6 +465,7 @@ GranulePages FileWindows::Drop(uint64_t number, Granules granules, const Granule
                [this](ByteRange run) { pages_->Unmap(Clip(run, source_)); });
   }
   GranulePages stayed{};
+  if (cache_.keeps_pages_) return stayed;
   ForEachRunOfPages(number, own, [this, &stayed](ByteRange pages) {
     if (!pages_->DropCached(pages)) return;
     SetPages(pages, stayed);

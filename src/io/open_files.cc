@@ -244,7 +244,7 @@ Status OpenFiles::VerifyUnchanged(const std::vector<const Entry*>& used) const {
     RESHARD_ASSIGN_OR_RETURN(changes[i], Compare(*used[i]->pinned, storage.Stat(used[i]->path)));
     return {};
   };
-  const size_t workers = used.empty() ? 1 : Askers(used.front()->path, 1);
+  const size_t workers = used.size() < 2 ? 1 : Askers(used.front()->path, 1);
   RESHARD_RETURN_IF_ERROR(RunWorkers(workers, used.size(), compare, std::stop_token()));
   FirstFew changed;
   for (size_t i = 0; i < used.size(); ++i) {

@@ -196,6 +196,9 @@ class SourceFiles {
   // Replaces Options::window_budget and header_budget.
   void SetWindowBudget(uint64_t bytes, uint64_t headers) { windows_.SetBudget(bytes, headers); }
 
+  // As WindowCache::KeepPages.
+  void KeepPages() { windows_.KeepPages(); }
+
   // As WindowCache::GiveBack.
   void GiveWindowsBack() { windows_.GiveBack(); }
 

@@ -66,6 +66,9 @@ class WindowCache {
   void CountPagesIn(std::shared_ptr<std::atomic<uint64_t>> pages) { pages_ = std::move(pages); }
   // Sets the limits for the future. A present excess goes when room is made next.
   void SetBudget(uint64_t budget, uint64_t headers);
+  // From now on, pages that were read into the page cache stay there when their windows go, for
+  // other programs and other files.
+  void KeepPages() { keeps_pages_ = true; }
   // Gives back all windows without a user. The budget is 0 until it is set again.
   void GiveBack();
   ~WindowCache();
@@ -189,6 +192,7 @@ class WindowCache {
   bool closing_ = false;
   std::array<std::optional<Thread>, kMostReaders> readers_;
   std::atomic<bool> has_read_files_ = false;
+  std::atomic<bool> keeps_pages_ = false;
   // Changed with the lock held.
   std::shared_ptr<std::atomic<uint64_t>> pages_ = std::make_shared<std::atomic<uint64_t>>(0);
 };

@@ -98,7 +98,7 @@ Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings
                      "changed, and are no longer listed: {}",
                      Escape(target.PathOf(spec.manifest_name)), lost.size(), FirstOf(lost))});
   }
-  RESHARD_RETURN_IF_ERROR(ReportLost(spec, builder.lost(), report));
+  RESHARD_RETURN_IF_ERROR(ReportLost(spec.checks, builder.lost(), report));
   Manifest manifest = builder.Finish();
   const bool is_alone = manifest.files.size() == spec.files.size();
   manifest.stamps = is_alone ? spec.stamps : JoinStamps(spec, findings);
@@ -149,7 +149,7 @@ Warning FilesLeft(const std::string& folder, const std::vector<std::string>& nam
               Escape(folder), names.size(), FirstOf(names))};
 }
 
-Status ReportLost(const JobSpec& spec, const std::map<std::string, LostValues>& lost,
+Status ReportLost(const CheckChoice& checks, const std::map<std::string, LostValues>& lost,
                   PublishReport& report) {
   std::map<std::string, uint64_t> infinite;
   std::map<std::string, uint64_t> zero;
@@ -160,7 +160,7 @@ Status ReportLost(const JobSpec& spec, const std::map<std::string, LostValues>& 
   report.values_lost = WarnOfLost(infinite, "finite",
                                   "infinite or NaN, too large for the dtype that they were cast to",
                                   report.warnings);
-  if (report.values_lost > 0 && spec.checks.refuse_overflow) {
+  if (report.values_lost > 0 && checks.refuse_overflow) {
     return MismatchError(report.warnings.back().message +
                          "; nothing was published: cast to a dtype of a larger range, or leave "
                          "these parameters as they are");

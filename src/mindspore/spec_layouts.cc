@@ -11,21 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/file_use.h"
 #include "reshard/parameters.h"
 #include "reshard/strategy.h"
 #include "src/base/checked.h"
 #include "src/base/glob_list.h"
 #include "src/base/json_reader.h"
-#include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/io/source_files.h"
 #include "src/io/storage.h"
 #include "src/mindspore/optimizer_copy.h"
-#include "src/mindspore/strategy_writer.h"
-#include "src/os/write_file.h"
-#include "src/source/indexed_file.h"
 
 namespace reshard {
 namespace {
@@ -318,36 +312,6 @@ class SpecReader final : public JsonReader {
   std::set<std::string> entry_keys_;
 };
 
-Result<StrategySpec> ReadSpec(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, Storage::Of(path).Open(path));
-  if (file->size() > kMaxSpecBytes) {
-    return InvalidArgumentError(fmt::format(
-        "{}: expected the specification of a strategy, of at most {}, found a file of {}",
-        Escape(path), FormatBytes(kMaxSpecBytes), FormatBytes(file->size())));
-  }
-  std::string bytes(file->size(), '\0');
-  RESHARD_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(bytes))));
-  return ParseStrategySpec(path, bytes);
-}
-
-Result<std::vector<FullTensor>> TensorsOf(const std::string& path) {
-  SourceFiles files(1);
-  RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, ReadFileTable(files, files.Add(path)));
-  std::vector<FullTensor> tensors;
-  for (const StoredArray& parameter : index.arrays()) {
-    if (parameter.kind == ArrayKind::kTensor) {
-      tensors.push_back({std::string(parameter.name), parameter.shape});
-    }
-  }
-  return tensors;
-}
-
-Result<SpecLayouts> LayoutsOf(const StrategySpec& spec, const std::string& checkpoint) {
-  if (checkpoint.empty()) return LayoutsOfNames(spec);
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<FullTensor> tensors, TensorsOf(checkpoint));
-  return LayoutsOfTensors(spec, checkpoint, tensors);
-}
-
 }  // namespace
 
 ParameterLayout LayoutOfCuts(int64_t devices, const std::vector<int64_t>& cuts,
@@ -460,34 +424,16 @@ Result<StrategySpec> ParseStrategySpec(const std::string& path, std::string_view
   return std::move(reader).Finish();
 }
 
-inline namespace v0_1 {
-
-Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options) {
-  return CatchOutOfMemory([&]() -> Result<MakeStrategyReport> {
-    FileUse use;
-    RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
-    RESHARD_ASSIGN_OR_RETURN(const StrategySpec spec,
-                             options.spec_text.empty()
-                                 ? ReadSpec(options.spec)
-                                 : ParseStrategySpec("the specification", options.spec_text));
-    RESHARD_ASSIGN_OR_RETURN(SpecLayouts layouts, LayoutsOf(spec, options.checkpoint));
-    RESHARD_ASSIGN_OR_RETURN(
-        const Strategy strategy,
-        StrategyTables::FromLayouts(std::move(layouts.stages), spec.is_pipeline,
-                                    spec.stages.front().number));
-    RESHARD_ASSIGN_OR_RETURN(const std::string bytes,
-                             EncodeStrategy(strategy, StrategyEncodingOfName(options.output)));
-    RESHARD_RETURN_IF_ERROR(WriteFile(options.output, bytes, options.force));
-    MakeStrategyReport report;
-    report.stages = std::ssize(strategy.stages());
-    report.devices_per_stage = spec.devices;
-    report.layouts = strategy.layouts();
-    report.bytes = bytes.size();
-    report.warnings = std::move(layouts.warnings);
-    report.notes = std::move(layouts.notes);
-    return report;
-  });
+Result<StrategySpec> ReadStrategySpec(const std::string& path) {
+  RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, Storage::Of(path).Open(path));
+  if (file->size() > kMaxSpecBytes) {
+    return InvalidArgumentError(fmt::format(
+        "{}: expected the specification of a strategy, of at most {}, found a file of {}",
+        Escape(path), FormatBytes(kMaxSpecBytes), FormatBytes(file->size())));
+  }
+  std::string bytes(file->size(), '\0');
+  RESHARD_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(bytes))));
+  return ParseStrategySpec(path, bytes);
 }
 
-}  // namespace v0_1
 }  // namespace reshard

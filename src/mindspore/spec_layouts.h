@@ -77,6 +77,9 @@ inline constexpr uint64_t kMaxSpecBytes = uint64_t{16} << 20;
 // in the file, expected, found); kCorrupt for a zero byte.
 Result<StrategySpec> ParseStrategySpec(const std::string& path, std::string_view bytes);
 
+// As above, of a file. More errors: those of opening it; kInvalidArgument for one that is too long.
+Result<StrategySpec> ReadStrategySpec(const std::string& path);
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_MINDSPORE_SPEC_LAYOUTS_H_

@@ -39,6 +39,9 @@ enum Call : uint32_t {
   kInspectCall = 1 << 9,
   kCommitCall = 1 << 10,
   kRanksCall = 1 << 11,  // SourceRanks
+  kCatCall = 1 << 12,    // TargetView, of which one file is passed on
+  kViewCall = 1 << 13,   // TargetView
+  kMountCall = 1 << 14,  // TargetView, of which all files are served
 };
 
 // What kind of value an option takes.

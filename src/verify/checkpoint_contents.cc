@@ -8,7 +8,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <semaphore>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -48,93 +47,33 @@ std::span<const ByteRange> ContentOf(const StoredArray& info) {
   return info.kind == ArrayKind::kMapTensor ? info.framed : info.content;
 }
 
-// Of arrays of fewer bytes all is read ahead when their headers are.
-constexpr uint64_t kSmallArray = uint64_t{64} << 10;
-// The approximate size of the notes about an array.
-constexpr uint64_t kTinyArray = 256;
-
-// Whether to read the file at once when it is indexed. It is if most of its bytes were read with
-// the headers, and if it is larger than the notes about it.
-bool IsReadAsIndexed(const IndexedFile& file) {
-  if (file.table().container().has_one_header || file.arrays().empty()) return false;
-  const uint64_t array = file.file_size() / file.arrays().size();
-  return kTinyArray <= array && array < kSmallArray;
-}
-
-// A turn at a semaphore; the destructor gives it back.
-class Turn {
+class ContentsReader {
  public:
-  explicit Turn(std::counting_semaphore<>& semaphore) : semaphore_(semaphore) {
-    semaphore_.acquire();
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn() { semaphore_.release(); }
-
- private:
-  std::counting_semaphore<>& semaphore_;
-};
-
-}  // namespace
-
-class ContentsReader::Impl {
- public:
-  Impl(const Source& source, const Strategy* strategy, const ParameterChoice& choice)
-      : source_(source), strategy_(strategy), choice_(choice) {
-    Begin();
-  }
-
-  void ReadAsIndexed(uint64_t kept, size_t indexers, const SharedWork& work) {
-    // The names of all parameters decide which ones are read.
-    if (!choice_.TakesAll() || source_.placement().all_tensors() != nullptr) return;
-    // As many index, and wait for the disk, as compute: else all would do the one, then the other.
-    const size_t threads = std::max(2 * work.workers, indexers);
-    std::counting_semaphore<> turns(static_cast<std::ptrdiff_t>(indexers));
-    std::vector<char> is_read(ranks_.size());
-    std::atomic<bool> goes_on = true;
-    const auto read = [&](size_t i, const std::stop_token& stop) -> Status {
-      if (!goes_on) return {};
-      const Result<bool> read_now = ReadAsIndexed(ranks_[i], kept / work.workers, turns, stop);
-      if (read_now.ok() && *read_now) {
-        is_read[i] = 1;
-      } else if (!source_.files().HasReadFiles()) {  // else the others are indexed only
-        goes_on = false;
-      }
-      return {};
-    };
-    static_cast<void>(RunWorkers(threads, ranks_.size(), read, work.stop));
-    std::vector<RankFileOfStage> others;
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      if (is_read[i] == 0) others.push_back(ranks_[i]);
+  ContentsReader(const Source& source, const Strategy* strategy, const ParameterChoice& choice)
+      : source_(source), strategy_(strategy) {
+    if (strategy == nullptr) return;
+    for (const int64_t stage : source.ranks().taken_stages) {
+      stages_.try_emplace(stage, source, *strategy, choice, stage);
     }
-    ranks_ = std::move(others);
   }
 
   Result<CheckpointContents> Read(const std::vector<SourceTensor>& parameters,
                                   const SharedWork& work) {
     if (source_.placement().all_tensors() != nullptr) return ReadListed(parameters, work);
     parameters_ = parameters;
-    for (const SourceTensor& parameter : parameters_) {
-      // One file has a tensor of the name, another something else: seen as a whole it is not cut.
-      if (!parameter.rank || strategy_ == nullptr || !strategy_->Contains(parameter.name)) continue;
-      Begin();
-      break;
-    }
     own_.resize(parameters_.size());
     for (size_t i = 0; i < parameters_.size(); ++i) {
       by_name_.emplace(parameters_[i].name, i);
       cut_.push_back(!parameters_[i].rank && IsCut(parameters_[i], *strategy_));
-      if (auto found = found_.extract(parameters_[i].name)) own_[i] = std::move(found.mapped());
     }
-    found_.clear();
-    if (work.progress) work.progress(file_bytes_);
     const DigestUse use = {
         [&](const RankFileOfStage& rank, const StoredArray& info, std::vector<BlockCopy>& copies) {
           return Places(rank, info, copies);
         },
         [&](const RankFileOfStage& rank, const StoredArray& info, size_t number,
             const Digest128& digest) { return Take(rank, info, number, digest); }};
-    RESHARD_RETURN_IF_ERROR(DigestRankFiles(source_, ranks_, use, work));
+    RESHARD_RETURN_IF_ERROR(
+        DigestRankFiles(source_, FilesOfStages(source_, source_.ranks().taken_stages), use, work));
     return Finish();
   }
 
@@ -175,92 +114,7 @@ class ContentsReader::Impl {
   // The values of a parameter that no layout cuts, and the ranks that hold them.
   using OwnByValue = std::map<HeldValue, RankSet, HeldValue::Less>;
 
-  // Call it before the first read.
-  void Begin() {
-    const std::vector<int64_t> stages = source_.ranks().taken_stages;
-    ranks_ = FilesOfStages(source_, stages);
-    found_.clear();
-    file_bytes_ = 0;
-    bytes_ = 0;
-    stages_.clear();
-    if (strategy_ == nullptr) return;
-    for (const int64_t stage : stages) {
-      stages_.try_emplace(stage, source_, *strategy_, choice_, stage);
-    }
-  }
-
-  // Reads a whole file of up to `most` bytes, if all its bytes are cached already. Returns whether
-  // it did; if not, the state has not changed.
-  Result<bool> ReadAsIndexed(const RankFileOfStage& rank, uint64_t most,
-                             std::counting_semaphore<>& turns, const std::stop_token& stop) {
-    const auto index_file = [&]() -> Result<TableHandle> {
-      const Turn turn(turns);
-      return source_.TableOf(rank.stage, rank.local);
-    };
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, index_file());
-    // Windows of files that are not mapped take memory of their own.
-    if (source_.files().HasReadFiles()) return false;
-    if (index->file_size() > most || !IsReadAsIndexed(*index)) return false;
-    const std::vector<StoredArray>& arrays = index->arrays();
-    struct Found {
-      size_t layout = kNoLayout;
-      Digest128 digest;
-    };
-    std::vector<Found> found(arrays.size());
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      RESHARD_ASSIGN_OR_RETURN(const std::optional<size_t> layout, LayoutThatCuts(rank, arrays[i]));
-      if (!layout) return false;
-      found[i].layout = *layout;
-    }
-    const DigestUse use = {
-        [&](const RankFileOfStage&, const StoredArray& info,
-            std::vector<BlockCopy>& copies) -> Result<std::optional<size_t>> {
-          const auto i = static_cast<size_t>(&info - arrays.data());
-          if (found[i].layout == kNoLayout) {
-            copies = LayOut(rank.file, ContentOf(info));
-          } else {
-            RESHARD_RETURN_IF_ERROR(
-                stages_.at(rank.stage).AddPlaces(found[i].layout, rank, info, copies));
-          }
-          return std::optional(i);
-        },
-        [&](const RankFileOfStage&, const StoredArray&, size_t i,
-            const Digest128& digest) -> Status {
-          found[i].digest = digest;
-          return {};
-        }};
-    RESHARD_RETURN_IF_ERROR(
-        DigestRankFiles(source_, {&rank, 1}, use, {.workers = 1, .stop = stop}));
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      const uint64_t bytes = CountBytes(arrays[i]);
-      if (found[i].layout != kNoLayout) {
-        stages_.at(rank.stage).Add(found[i].layout, rank, arrays[i], found[i].digest);
-        continue;
-      }
-      const std::scoped_lock lock(mutex_);
-      AddOwn(rank, arrays[i], bytes, found[i].digest, found_[std::string(arrays[i].name)]);
-    }
-    file_bytes_ += index->file_size();
-    return true;
-  }
-
-  // Returns the place of the layout that cuts the parameter, among the layouts of its stage.
-  // Returns kNoLayout if no layout of any stage does; no value if this shard cannot tell.
-  Result<std::optional<size_t>> LayoutThatCuts(const RankFileOfStage& rank,
-                                               const StoredArray& info) {
-    if (strategy_ == nullptr) return std::optional(kNoLayout);
-    StageShards& stage = stages_.at(rank.stage);
-    const std::optional<size_t> layout = stage.Find(info.name);
-    if (layout && info.kind == ArrayKind::kTensor) {
-      RESHARD_ASSIGN_OR_RETURN(const bool is_cut, stage.IsCut(*layout, rank, info));
-      if (is_cut) return layout;
-      if (strategy_->stages().size() == 1) return std::optional(kNoLayout);
-    }
-    if (strategy_->Contains(info.name)) return std::optional<size_t>();
-    return std::optional(kNoLayout);
-  }
-
-  // Reads tensors whose parts are listed, because their names differ from those in the files.
+  // Reads tensors whose parts are listed: files have other names for them.
   Result<CheckpointContents> ReadListed(const std::vector<SourceTensor>& tensors,
                                         const SharedWork& work) const {
     CheckpointContents contents;
@@ -342,7 +196,9 @@ class ContentsReader::Impl {
 
   Status Take(const RankFileOfStage& rank, const StoredArray& info, size_t number,
               const Digest128& digest) {
-    const uint64_t bytes = CountBytes(info);
+    uint64_t bytes = 0;
+    for (const ByteRange& range : ContentOf(info)) bytes += range.length;
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
     if (number >= parameters_.size()) {
       stages_.at(rank.stage).Add(number - parameters_.size(), rank, info, digest);
       return {};
@@ -350,14 +206,6 @@ class ContentsReader::Impl {
     const std::scoped_lock lock(mutex_);
     AddOwn(rank, info, bytes, digest, own_[number]);
     return {};
-  }
-
-  // Counts the bytes of an array that was read; returns them.
-  uint64_t CountBytes(const StoredArray& info) {
-    uint64_t bytes = 0;
-    for (const ByteRange& range : ContentOf(info)) bytes += range.length;
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    return bytes;
   }
 
   void AddOwn(const RankFileOfStage& rank, const StoredArray& info, uint64_t bytes,
@@ -405,36 +253,24 @@ class ContentsReader::Impl {
     return {tensor.kind, tensor.dtype, tensor.full_shape, tensor.Bytes(), digest, {}};
   }
 
-  static constexpr size_t kNoLayout = SIZE_MAX;
-
   const Source& source_;
   const Strategy* const strategy_;  // null: none
-  const ParameterChoice choice_;
-  std::vector<RankFileOfStage> ranks_;  // with files that are still to be read
   std::span<const SourceTensor> parameters_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in parameters_
   std::vector<bool> cut_;                                 // by a layout, as parameters_
   std::map<int64_t, StageShards> stages_;                 // none without a strategy
   std::atomic<uint64_t> bytes_ = 0;                       // that were read
-  std::atomic<uint64_t> file_bytes_ = 0;                  // of files that were read as indexed
   std::mutex mutex_;
-  std::unordered_map<std::string, OwnByValue> found_;  // by name, before parameters are known
-  std::vector<OwnByValue> own_;                        // as parameters_; both guarded by mutex_
+  std::vector<OwnByValue> own_;  // as parameters_; guarded by mutex_
 };
 
-ContentsReader::ContentsReader(const Source& source, const Strategy* strategy,
-                               const ParameterChoice& choice)
-    : impl_(std::make_unique<Impl>(source, strategy, choice)) {}
+}  // namespace
 
-ContentsReader::~ContentsReader() = default;
-
-void ContentsReader::ReadAsIndexed(uint64_t kept, size_t indexers, const SharedWork& work) {
-  impl_->ReadAsIndexed(kept, indexers, work);
-}
-
-Result<CheckpointContents> ContentsReader::Read(const std::vector<SourceTensor>& parameters,
-                                                const SharedWork& work) {
-  return impl_->Read(parameters, work);
+Result<CheckpointContents> ReadContents(const Source& source, const Strategy* strategy,
+                                        const ParameterChoice& choice,
+                                        const std::vector<SourceTensor>& parameters,
+                                        const SharedWork& work) {
+  return ContentsReader(source, strategy, choice).Read(parameters, work);
 }
 
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,

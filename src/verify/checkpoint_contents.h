@@ -7,7 +7,6 @@
 #define RESHARD_SRC_VERIFY_CHECKPOINT_CONTENTS_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -62,32 +61,14 @@ struct CheckpointContents {
   uint64_t bytes = 0;  // that were read
 };
 
-// Reads the contents of a checkpoint in the files of all its ranks.
-class ContentsReader {
- public:
-  // Of the parameters of `choice`. `strategy` is the source's, null for none. It and `source`
-  // must outlive this.
-  ContentsReader(const Source& source, const Strategy* strategy, const ParameterChoice& choice);
-  ~ContentsReader();
-  ContentsReader(const ContentsReader&) = delete;
-  ContentsReader& operator=(const ContentsReader&) = delete;
-
-  // Call it first. Indexes the files, `indexers` at a time, and reads some of them at once: small
-  // files whose headers lie so close that indexing has read the whole file. So the disk is never
-  // idle and bytes are read once. Read handles the other files, and files that cannot be read.
-  // Files that are not mapped are only indexed. Up to `kept` bytes of files may wait in memory.
-  void ReadAsIndexed(uint64_t kept, size_t indexers, const SharedWork& work);
-
-  // Reads the rest of `parameters`, the parameters that the choice takes. Call it once. Work is
-  // counted in bytes of the files. Errors: kMismatch if no file holds a shard, or if a layout does
-  // not fit; those of SourceFiles; kCancelled.
-  Result<CheckpointContents> Read(const std::vector<SourceTensor>& parameters,
-                                  const SharedWork& work);
-
- private:
-  class Impl;
-  const std::unique_ptr<Impl> impl_;
-};
+// Reads the files of all ranks of a checkpoint. `parameters` are those that `choice` takes, and
+// `strategy` is the source's, null for none. Work is counted in bytes of the files. Errors:
+// kMismatch when no file holds a shard, or where a layout does not fit; those of SourceFiles;
+// kCancelled.
+Result<CheckpointContents> ReadContents(const Source& source, const Strategy* strategy,
+                                        const ParameterChoice& choice,
+                                        const std::vector<SourceTensor>& parameters,
+                                        const SharedWork& work);
 
 }  // namespace reshard
 

@@ -101,12 +101,6 @@ Result<bool> StageShards::HasReplicas(size_t layout, const RankFileOfStage& rank
   return grid->parts() < grid->devices();
 }
 
-Result<bool> StageShards::IsCut(size_t layout, const RankFileOfStage& rank,
-                                const StoredArray& parameter) {
-  RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
-  return grid->parts() > 1;
-}
-
 Status StageShards::AddPlaces(size_t layout, const RankFileOfStage& rank,
                               const StoredArray& parameter, std::vector<BlockCopy>& copies) {
   RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));

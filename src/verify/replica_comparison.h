@@ -51,9 +51,6 @@ class StageShards {
   Result<bool> HasReplicas(size_t layout, const RankFileOfStage& rank,
                            const StoredArray& parameter);
 
-  // Returns whether the layout cuts it. Errors: as above.
-  Result<bool> IsCut(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter);
-
   // Appends the copies that move the shard to its place in the full tensor to `copies`. Errors: as
   // above; kMismatch if the full tensor has too many bytes.
   Status AddPlaces(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter,

@@ -256,16 +256,7 @@ Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {
   const TargetDigest* const digest = written.digest ? &*written.digest : nullptr;
   if (digest != nullptr) RESHARD_RETURN_IF_ERROR(Prove(*digest, files_));
   const std::vector<LostValues> lost = written.lost.values();
-  const auto overflowed = std::find_if(lost.begin(), lost.end(),
-                                       [](const LostValues& values) { return values.values > 0; });
-  if (work_.refuse_overflow && overflowed != lost.end()) {
-    return MismatchError(fmt::format(
-        "{}: a cast made {} finite value{} of the parameter {} infinite or NaN, too large for the "
-        "dtype that they were cast to; cast to one of a larger range, or leave the parameter as it "
-        "is",
-        Escape(plan.path), overflowed->values, overflowed->values == 1 ? "" : "s",
-        Quote(overflowed->name)));
-  }
+  if (work_.refuse_overflow) RESHARD_RETURN_IF_ERROR(CheckNoOverflow(plan.path, lost));
   ++(written.file.direct() ? counts_.direct : counts_.buffered);
   FinishedPart finished;
   const bool whole = part.range.length == plan.size;

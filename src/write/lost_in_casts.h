@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reshard/status.h"
 #include "src/cast/cast.h"
 #include "src/record/part_record.h"
 
@@ -41,6 +42,10 @@ class LostInCasts {
   mutable std::mutex mutex_;  // guards the members below
   std::map<std::string, CastLoss, std::less<>> losses_;
 };
+
+// Returns ok if no cast made a finite value of the target file `path` infinite or NaN. Errors:
+// kMismatch, naming the first parameter.
+Status CheckNoOverflow(const std::string& path, const std::vector<LostValues>& lost);
 
 }  // namespace reshard
 

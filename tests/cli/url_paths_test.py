@@ -60,6 +60,8 @@ strategy merge src/strategy URL
 strategy make URL out.ckpt
 strategy make spec.json URL
 strategy make spec.json out.ckpt --from URL
+strategy make out.ckpt --like URL
+strategy make out.ckpt --like src --src-strategy URL
 strategy infer URL out.ckpt --reference full.ckpt
 strategy infer src out.ckpt --reference URL
 strategy infer src URL --reference full.ckpt

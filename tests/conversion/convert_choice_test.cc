@@ -424,12 +424,30 @@ TEST(ConvertReferenceTest, TellsKindsOfParametersApart) {
                     HasSubstr("\n  \"note\": expected Float32 [], found a text")));
 }
 
-TEST(ConvertReferenceTest, HasToBeAFile) {
+TEST(ConvertReferenceTest, HasToBeAFullCheckpoint) {
   SampleFolder folder;
   folder.options().checks.reference = folder.folder().path() / "gone.ckpt";
   Refused(folder, StatusCode::kNotFound);
-  folder.options().checks.reference = folder.options().source.path;
-  Refused(folder, StatusCode::kCorrupt);
+  folder.options().checks.reference = folder.options().source.path;  // has shards
+  Refused(folder, StatusCode::kMismatch);
+}
+
+TEST(ConvertReferenceTest, MayBeAFolderOfWholeTensors) {
+  for (const TargetFormat format : {TargetFormat::kHuggingFace, TargetFormat::kUnified}) {
+    SampleFolder folder;
+    ConvertOptions whole = folder.options();
+    whole.target.folder = folder.folder().path() / "whole";
+    whole.target.strategy = {};
+    whole.target.format = format;
+    ASSERT_TRUE(Convert(whole).ok());
+    folder.options().checks.reference = whole.target.folder;
+    EXPECT_THAT(RunConvert(folder.options()).warnings, IsEmpty());
+
+    ConversionFolder other({}, {});
+    other.WriteRank(0, {MakeTensor("w", DType::kFloat32, {2})});
+    other.options().checks.reference = whole.target.folder;
+    EXPECT_THAT(Refused(other, StatusCode::kMismatch), Naming("\"w\"", "[8, 3]", "[2]", "whole"));
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <span>
 #include <string>
 #include <thread>
@@ -135,6 +136,110 @@ TEST(TargetViewTest, TellsThatASourceHasChanged) {
   EXPECT_TRUE(view.VerifyUnchanged().ok());
   std::ofstream(folder.options().source.path + "/" + RankPath(2), std::ios::app) << "more";
   EXPECT_EQ(view.VerifyUnchanged().code(), StatusCode::kChanged);
+  EXPECT_EQ(view.VerifyUnchanged(3).code(), StatusCode::kChanged);
+  EXPECT_EQ(view.VerifyUnchanged(4).code(), StatusCode::kInvalidArgument);
+}
+
+// What a stream passes on, in how many pieces, and how it ended.
+struct Streamed {
+  std::string bytes;
+  int pieces = 0;
+  Status status;
+};
+
+Streamed StreamOf(
+    const TargetView& view, size_t file, ByteRange range,
+    const std::function<Status()>& at_each = [] { return Status(); }) {
+  Streamed streamed;
+  const auto done = view.Stream(file, range, [&](std::span<const std::byte> bytes) -> Status {
+    streamed.bytes.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    ++streamed.pieces;
+    return at_each();
+  });
+  streamed.status = done.status();
+  return streamed;
+}
+
+ByteRange Whole(const TargetView& view, size_t file) { return {0, view.files()[file].size}; }
+
+// In as small chunks as there are.
+ViewOptions Small(int jobs = 2) {
+  ViewOptions options;
+  options.run.jobs = jobs;
+  options.memory_limit = uint64_t{28} << 20;
+  return options;
+}
+
+// Files of some chunks.
+constexpr int64_t kStreamedRows = 16384;
+
+TEST(TargetViewTest, StreamsComeInOrderWhateverTheThreads) {
+  SampleFolder folder(kStreamedRows);
+  for (const int jobs : {1, 4}) {
+    const TargetView view = Open(folder, Small(jobs));
+    const std::string whole = ReadWhole(view, 3);
+    const Streamed all = StreamOf(view, 3, Whole(view, 3));
+    EXPECT_TRUE(all.status.ok()) << all.status.message();
+    EXPECT_TRUE(all.bytes == whole);
+    EXPECT_GT(all.pieces, 2);
+    for (const ByteRange range : {ByteRange{500'001, 1'000'003}, ByteRange{whole.size(), 0}}) {
+      const Streamed some = StreamOf(view, 3, range);
+      EXPECT_TRUE(some.status.ok()) << some.status.message();
+      EXPECT_TRUE(some.bytes == whole.substr(range.offset, range.length)) << range.offset;
+    }
+    EXPECT_EQ(StreamOf(view, 3, {1, whole.size()}).status.code(), StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(TargetViewTest, AStreamEndsWithWhatItsTakerReturns) {
+  SampleFolder folder(kStreamedRows);
+  const TargetView view = Open(folder, Small());
+  int calls = 0;
+  const Streamed streamed = StreamOf(view, 0, Whole(view, 0), [&] {
+    ++calls;
+    return calls == 2 ? IoError("no more") : Status();
+  });
+  EXPECT_EQ(streamed.status.message(), "no more");
+  EXPECT_EQ(streamed.pieces, 2);
+}
+
+TEST(TargetViewTest, AStreamOfSourcesThatChangeIsRefused) {
+  for (const bool whole : {true, false}) {
+    SampleFolder folder;
+    const TargetView view = Open(folder);
+    const Streamed streamed =
+        StreamOf(view, 0, whole ? Whole(view, 0) : ByteRange{16, 16}, [&]() -> Status {
+          std::ofstream(folder.options().source.path + "/" + RankPath(2), std::ios::app) << "more";
+          return {};
+        });
+    EXPECT_EQ(streamed.status.code(), StatusCode::kChanged) << whole;
+  }
+}
+
+TEST(TargetViewTest, AStopRequestEndsAStream) {
+  SampleFolder folder(kStreamedRows);
+  std::stop_source stop;
+  ViewOptions options = Small();
+  options.run.stop = stop.get_token();
+  const TargetView view = Open(folder, options);
+  const Streamed streamed = StreamOf(view, 0, Whole(view, 0), [&]() -> Status {
+    stop.request_stop();
+    return {};
+  });
+  EXPECT_EQ(streamed.status.code(), StatusCode::kCancelled);
+  EXPECT_EQ(streamed.pieces, 1);
+}
+
+TEST(TargetViewTest, OnlyFilesOfChangedSourcesHaveChanged) {
+  ConversionFolder folder(kRows, kRows);
+  folder.WriteStage({MakeTensor("w", DType::kFloat32, {64, 256})}, kRows, 4);
+  const TargetView view = Open(folder, {.keep_pages = true});
+  std::ofstream(folder.options().source.path + "/" + RankPath(2), std::ios::app) << "more";
+  for (size_t file = 0; file < 4; ++file) {
+    const bool reads_it = view.files()[file].source_ranks == std::vector<int64_t>{2};
+    EXPECT_EQ(view.VerifyUnchanged(file).ok(), !reads_it) << file;
+    EXPECT_EQ(reads_it, file == 2);
+  }
 }
 
 TEST(TargetViewTest, AStopRequestEndsReads) {

@@ -36,6 +36,7 @@ class CleanRootTest(unittest.TestCase):
             cls.folder / "packages", cwd=ARGUMENTS.release)
         cls.program, = (cls.folder / "packages").glob("reshard_*.deb")
         cls.library, = (cls.folder / "packages").glob("libreshard-dev_*.deb")
+        cls.mount, = (cls.folder / "packages").glob("reshard-mount_*.deb")
 
     @classmethod
     def tearDownClass(cls):
@@ -81,8 +82,16 @@ class CleanRootTest(unittest.TestCase):
                         "libssl-dev"):
             self.assertIn(package, depends)
 
+    def test_the_package_of_the_mount(self):
+        files = run("dpkg-deb", "--contents", self.mount)
+        for file in ("/usr/bin/reshard-mount", "/man1/reshard-mount.1.gz"):
+            self.assertIn(file, files)
+        depends = run("dpkg-deb", "--field", self.mount, "Depends")
+        self.assertRegex(depends, r"libfuse3.*\breshard \(= |\breshard \(= .*libfuse3")
+        self.assertNotIn("fuse", run("dpkg-deb", "--field", self.program, "Depends"))
+
     def test_lintian(self):
-        done = subprocess.run(["lintian", "--allow-root", self.program, self.library],
+        done = subprocess.run(["lintian", "--allow-root", self.program, self.library, self.mount],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         found = [line for line in done.stdout.splitlines()
                  if re.match(r"[EW]: ", line) and line.split()[2] not in NOT_FOR_US]

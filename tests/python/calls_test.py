@@ -583,6 +583,23 @@ def test_strategies_are_made_converted_and_merged_as_the_program_does(samples, f
         reshard.make_strategy(spec, tmp_path / "without.json")
     with pytest.raises(ValueError, match="the specification"):
         reshard.make_strategy({"devices": "four"}, tmp_path / "without.json")
+    options = {"tp": 2, "dp": 2, "pp": 2}
+    source = {"like": samples / "ckpt_8", "src_strategy": samples / "ckpt_8" / "strategy"}
+    ours, theirs = tmp_path / "ours_like.json", tmp_path / "theirs_like.json"
+    report = reshard.make_strategy(ours, **source, **options)
+    of_the_program(
+        "strategy", "make", theirs, "--like", source["like"], "--src-strategy", source["src_strategy"],
+        *(f"--{name}={number}" for name, number in options.items()),
+    )  # fmt: skip
+    assert ours.read_bytes() == theirs.read_bytes() and report.stages == 2
+    assert any("layouts cut them" in note for note in report.notes)
+    sharded = tmp_path / "sharded.json"
+    reshard.make_strategy(sharded, like=full, **options, optimizer_sharding=True, stage_layers=[1, 1])
+    assert reshard.read_strategy(sharded).layout("model.tok_embeddings.embedding_weight").opt_weight_shard_size == 2
+    with pytest.raises(ValueError, match="stage_layers"):
+        reshard.make_strategy(tmp_path / "without.json", like=full, **options, stage_layers=[2])
+    with pytest.raises(TypeError):
+        reshard.make_strategy(tmp_path / "without.json")
     assert not (tmp_path / "without.json").exists()
 
     (tmp_path / "converted").mkdir()

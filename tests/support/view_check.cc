@@ -28,6 +28,17 @@ void ExpectPiece(const TargetView& view, size_t file, const std::string& expecte
       << view.files()[file].path << ": other bytes from " << offset << " on";
 }
 
+void ExpectStream(const TargetView& view, size_t file, const std::string& expected) {
+  std::string found;
+  const auto streamed =
+      view.Stream(file, {0, expected.size()}, [&](std::span<const std::byte> bytes) -> Status {
+        found.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        return {};
+      });
+  ASSERT_TRUE(streamed.ok()) << streamed.status().message();
+  ASSERT_TRUE(found == expected) << view.files()[file].path << ": other bytes in its stream";
+}
+
 }  // namespace
 
 void ExpectViewHasFiles(const ConvertOptions& done) {
@@ -47,6 +58,7 @@ void ExpectViewHasFiles(const ConvertOptions& done) {
       ASSERT_NO_FATAL_FAILURE(ExpectPiece(*view, i, expected, offset, length));
     }
     ASSERT_NO_FATAL_FAILURE(ExpectPiece(*view, i, expected, 0, expected.size()));
+    ASSERT_NO_FATAL_FAILURE(ExpectStream(*view, i, expected));
   }
   const Status unchanged = view->VerifyUnchanged();
   EXPECT_TRUE(unchanged.ok()) << unchanged.message();

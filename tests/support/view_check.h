@@ -7,7 +7,7 @@
 namespace reshard {
 
 // Expects that a view of the conversion, which has been done, has the files that lie in its target
-// folder, byte for byte: each read whole, and in pieces that begin and end anywhere.
+// folder, byte for byte: each read whole, as a stream, and in pieces that begin and end anywhere.
 void ExpectViewHasFiles(const ConvertOptions& done);
 
 }  // namespace reshard

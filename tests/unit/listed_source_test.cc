@@ -68,9 +68,7 @@ class TestSource {
     PlanFindings findings;
     const auto tensors = ListTensors(*source_, rule, work, findings);
     EXPECT_TRUE(tensors.ok()) << tensors.status().message();
-    ContentsReader reader(*source_, nullptr, ParameterChoice());
-    reader.ReadAsIndexed(uint64_t{1} << 20, 1, work);
-    const auto contents = reader.Read(*tensors, work);
+    const auto contents = ReadContents(*source_, nullptr, ParameterChoice(), *tensors, work);
     EXPECT_TRUE(contents.ok()) << contents.status().message();
     std::vector<std::string> texts;
     for (size_t i = 0; i < tensors->size(); ++i) {

@@ -174,6 +174,7 @@ void ExpectPlaces(uint32_t calls) {
 TEST(OptionTable, EachCallHasAPlaceForItsOptions) {
   ExpectPlaces<ConvertOptions>(kConvertCall | kPlanCall);
   ExpectPlaces<ConversionSpec>(kAgainstCall);
+  ExpectPlaces<ViewedConversion>(kCatCall | kViewCall | kMountCall);
   ExpectPlaces<RecodeOptions>(kRecodeCall);
   ExpectPlaces<MergeOptions>(kMergeCall);
   ExpectPlaces<VerifyOptions>(kVerifyCall);

@@ -129,6 +129,19 @@ TEST_P(SourcePages, OurOwnLeaveAndAllOthersStay) {
   }
 }
 
+// Others that read the same bytes later do not go to the disk again.
+TEST_P(SourcePages, PagesThatAreKeptStay) {
+  const uint64_t from_disk = LeastFromDisk([&] {
+    SourceFiles files(Options());
+    files.KeepPages();
+    const FileId id = files.Add(path_);
+    for (int i = 0; i < 3; ++i) ReadAll(files, id, kWindowBytes);
+    EXPECT_LE(files.Held(), kBudget);
+  });
+  EXPECT_GE(from_disk, kFileBytes / PageSize() * PageSize());
+  EXPECT_LE(from_disk, kFileBytes + kFileBytes / 10);
+}
+
 TEST_P(SourcePages, HeadersAndReadAheadLeaveToo) {
   const size_t page = PageSize();
   {

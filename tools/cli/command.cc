@@ -113,6 +113,8 @@ void Command::AddJsonLinesOption() {
       ->excludes(FindOption(app_, "--json"));
 }
 
+void Command::LeaveOutJson() { app_.remove_option(FindOption(app_, "--json")); }
+
 ProgressStyle Command::progress_style() const {
   if (quiet_) return ProgressStyle::kNone;
   if (json_lines_) return ProgressStyle::kJsonLines;

@@ -45,6 +45,9 @@ class Command {
   // For a command whose long work a program may want to watch.
   void AddJsonLinesOption();
 
+  // For a command whose standard output is another one's input.
+  void LeaveOutJson();
+
   CLI::App& app() { return app_; }
   // The files that the command reads; what it writes itself, it adds. Only while it runs.
   FileUse& file_use() { return *file_use_; }

@@ -30,8 +30,8 @@ std::vector<std::string> ValueWords(std::string_view value_name) {
 // Whether a value that --help calls so names a file or a folder. What is not known here does: files
 // where they do not belong are less of a nuisance than none where they do.
 bool IsPath(const std::string& value_name) {
-  constexpr std::string_view kNoPaths[] = {"N",    "J",   "P",    "SIZE", "-E_S",
-                                           "GLOB", "I/N", "RANK", "REGEX"};
+  constexpr std::string_view kNoPaths[] = {"N",    "J",   "P",    "SIZE",  "-E_S",
+                                           "GLOB", "I/N", "RANK", "REGEX", "OFF:LEN"};
   return std::find(std::begin(kNoPaths), std::end(kNoPaths), value_name) == std::end(kNoPaths);
 }
 

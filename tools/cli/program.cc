@@ -23,6 +23,7 @@
 
 #include "reshard/status.h"
 #include "reshard/version.h"
+#include "tools/cli/cat_command.h"
 #include "tools/cli/command.h"
 #include "tools/cli/command_table.h"
 #include "tools/cli/convert_command.h"
@@ -30,6 +31,7 @@
 #include "tools/cli/inspect_command.h"
 #include "tools/cli/merge_command.h"
 #include "tools/cli/messages.h"
+#include "tools/cli/mount_command.h"
 #include "tools/cli/plan_command.h"
 #include "tools/cli/recode_command.h"
 #include "tools/cli/report_command.h"
@@ -102,7 +104,7 @@ int AnswerParseError(const CLI::App& app, const CLI::ParseError& error,
   return 0;
 }
 
-int RunCommandLine(int argc, char** argv) {
+int RunCommandLine(int argc, char** argv, MountServer serve_mount) {
   CLI::App app("Converts sharded MindSpore checkpoints to another sharding, as a copy.", "reshard");
   const auto formatter = std::make_shared<HelpFormatter>();
   app.formatter(formatter);  // the commands' too
@@ -119,6 +121,9 @@ int RunCommandLine(int argc, char** argv) {
   ConvertCommand convert(app);
   CommitCommand commit(app);
   PlanCommand plan(app);
+  CatCommand cat(app);
+  MountCommand mount(app, serve_mount, {argv + std::min(argc, 1), argv + argc});
+  UnmountCommand unmount(app);
   RanksCommand ranks(app);
   InspectCommand inspect(app);
   DigestCommand digest(app);
@@ -149,6 +154,9 @@ int RunCommandLine(int argc, char** argv) {
   Command* commands[] = {&convert,
                          &commit,
                          &plan,
+                         &cat,
+                         &mount,
+                         &unmount,
                          &ranks,
                          &inspect,
                          &digest,
@@ -169,8 +177,8 @@ int RunCommandLine(int argc, char** argv) {
   return Fail(InternalError("no command was chosen"));
 }
 
-int Main(int argc, char** argv) {
-  const int exit_code = RunCommandLine(argc, argv);
+int Main(int argc, char** argv, MountServer serve_mount) {
+  const int exit_code = RunCommandLine(argc, argv, serve_mount);
   const Status written = FinishData();
   if (written.ok()) return exit_code;
   const int exit_of_failure = Fail(written);
@@ -196,7 +204,7 @@ int FailWithoutMemory() {
 
 }  // namespace
 
-int RunProgram(int argc, char** argv) {
+int RunProgram(int argc, char** argv, MountServer serve_mount) {
   // Of many source files, more can stay open than shells allow at first.
   rlimit descriptors{};
   if (getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
@@ -215,7 +223,7 @@ int RunProgram(int argc, char** argv) {
   std::set_terminate(EndWithoutMemory);
   // What nobody below expects; messages.h would take memory to say it.
   try {
-    return Main(argc, argv);
+    return Main(argc, argv, serve_mount);
   } catch (const std::bad_alloc&) {
     return FailWithoutMemory();
   } catch (const std::system_error& error) {  // the thread that waits for signals

@@ -2,11 +2,14 @@
 #ifndef RESHARD_TOOLS_CLI_PROGRAM_H_
 #define RESHARD_TOOLS_CLI_PROGRAM_H_
 
+#include "tools/cli/mount_server.h"
+
 namespace reshard {
 
 // Runs the command that the arguments of main() ask for, and returns the exit code. Throws nothing.
 // It is made for a process of its own: it changes signals, limits and the heap, and is called once.
-int RunProgram(int argc, char** argv);
+// `serve_mount` serves what `mount` mounts; null: the program reshard-mount does.
+int RunProgram(int argc, char** argv, MountServer serve_mount = nullptr);
 
 }  // namespace reshard
 

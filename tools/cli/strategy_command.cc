@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "reshard/convert.h"
 #include "reshard/strategy.h"
 #include "tools/cli/messages.h"
@@ -106,7 +108,7 @@ StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
                 "File to write: JSON if it ends in .json, else protobuf");
   app()
       .add_option("--reference", options_.reference,
-                  "Full checkpoint of the same model, best with the same values")
+                  "Full checkpoint (file or folder) of the same model, best with the same values")
       ->required()
       ->type_name("CKPT");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
@@ -124,21 +126,59 @@ int StrategyInferCommand::Run() {
 }
 
 StrategyMakeCommand::StrategyMakeCommand(CLI::App& parent)
-    : Command(parent, "make", "Write a strategy from a specification, without a network",
-              {"reshard strategy make spec.json s56.ckpt --from full.ckpt",
-               "reshard strategy make spec.json s56.json"}) {
-  AddPositional(app(), "SPEC", options_.spec,
-                "JSON file with the number of devices and cuts by name pattern");
-  AddPositional(app(), "OUT", options_.output,
-                "File to write: JSON if it ends in .json, else protobuf");
+    : Command(
+          parent, "make", "Write a strategy for a new cluster, without a network",
+          {"reshard strategy make s16.ckpt --like ckpt_64 --src-strategy s64.ckpt --tp 8 --dp 2",
+           "reshard strategy make s8.ckpt --like llama-hf --tp 4 --pp 2",
+           "reshard strategy make spec.json s56.ckpt --from full.ckpt"}) {
+  AddPositional(
+      app(), "SPEC", options_.spec,
+      "JSON file with the number of devices and cuts by name pattern; with --like there is "
+      "none, and OUT comes first");
   app()
-      .add_option("--from", options_.checkpoint,
-                  "Full checkpoint that gives the names for the patterns, and the shapes")
+      .add_option("OUT", options_.output, "File to write: JSON if it ends in .json, else protobuf")
+      ->type_name("");
+  app()
+      .add_option(
+          "--from", options_.checkpoint,
+          "Full checkpoint (file or folder) that gives the names for the patterns, and the shapes")
       ->type_name("CKPT");
+  CLI::Option* const like =
+      app()
+          .add_option(
+              "--like", options_.like.path,
+              "Source that gives names, shapes and cuts: rank folders, a full checkpoint or "
+              "a strategy")
+          ->type_name("SRC");
+  const auto of_like = [&](CLI::Option* option) { return option->needs(like); };
+  of_like(app().add_option("--src-strategy", src_strategy_, "Strategy of SRC"))->type_name("PATH");
+  constexpr int kMostStages = 1 << 20;
+  Cluster& cluster = options_.cluster;
+  of_like(app().add_option("--tp", cluster.tensor_parallel, "Parts of each matrix (default 1)"))
+      ->type_name("N");
+  of_like(app().add_option("--dp", cluster.data_parallel, "Replicas (default 1)"))->type_name("N");
+  of_like(app().add_option("--pp", cluster.pipeline_stages, "Pipeline stages (default 1)"))
+      ->type_name("N");
+  of_like(app().add_option("--optimizer-sharding", cluster.optimizer_shards,
+                           "Cut matrices further over N replicas; without N, over all"))
+      ->type_name("[N]")
+      ->expected(0, 1)
+      ->default_str("-1");
+  of_like(app().add_option("--stage-layers", cluster.stage_layers,
+                           "Layers of each stage, such as 10,11,11"))
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->expected(1, kMostStages)
+      ->allow_extra_args(false);
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
 }
 
 int StrategyMakeCommand::Run() {
+  if (!options_.like.path.empty() && options_.output.empty()) {
+    options_.output = std::exchange(options_.spec, {});
+  }
+  if (options_.output.empty()) return Fail(InvalidArgumentError("OUT is required"));
+  options_.like.strategy = src_strategy_;
   const Result<MakeStrategyReport> report = MakeStrategy(options_);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);

@@ -60,6 +60,7 @@ class StrategyMakeCommand : public Command {
 
  private:
   MakeStrategyOptions options_;
+  std::string src_strategy_;
 };
 
 }  // namespace reshard

@@ -1,0 +1,156 @@
+// TargetView as the class View of _reshard, used from any number of Python threads: what touches
+// the disk runs without the GIL.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "python/src/interpreter.h"
+#include "python/src/keywords.h"
+#include "python/src/module.h"
+#include "python/src/reports.h"
+#include "python/src/watched_call.h"
+#include "reshard/file_use.h"
+#include "reshard/options.h"
+#include "reshard/target_view.h"
+#include "src/frontend/option_parts.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace reshard::python {
+namespace {
+
+using Destination = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+constexpr Keyword<ViewedConversion> kView[] = {
+    {"source", [](ViewedConversion& o, nb::handle v) { SetSource(o.source, v); }},
+};
+
+class View {
+ public:
+  static View Open(const nb::dict& keywords, int jobs, const nb::object& watch) {
+    const FileUse use;
+    ViewedConversion options;
+    Fill<ViewedConversion>(options, keywords, kViewCall,
+                           {std::span<const Keyword<ViewedConversion>>(kView)});
+    return View(RunWatched(jobs, watch, [&](const RunOptions& run) {
+      const FileUse joined(use);
+      options.run = run;
+      return TargetView::Open(options, options);
+    }));
+  }
+
+  View(View&&) = default;
+  View& operator=(View&&) = delete;
+  ~View() {
+    // Destroying it would wait for threads that are not in this process.
+    if (opened_ && opened_->forks != fork_count) static_cast<void>(opened_.release());
+  }
+
+  nb::tuple Files() const {
+    nb::list files;
+    for (const TargetFileSummary& file : view().files()) files.append(PartOf(file, {}));
+    return nb::tuple(files);
+  }
+
+  nb::object FoundIn(const nb::dict& words) const { return PartOf(view().findings(), words); }
+
+  // Fills `out` with bytes of a file from `offset` on, and reads `ahead` bytes behind them ahead.
+  void ReadInto(size_t file, uint64_t offset, const Destination& out, uint64_t ahead) {
+    Read(file, offset, {reinterpret_cast<std::byte*>(out.data()), out.size()}, ahead);
+  }
+
+  nb::bytes ReadBytes(size_t file, uint64_t offset, size_t length, uint64_t ahead) {
+    PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(length));
+    if (made == nullptr) throw nb::python_error();
+    nb::bytes bytes = nb::steal<nb::bytes>(made);
+    // Nobody else has them yet.
+    Read(file, offset, {reinterpret_cast<std::byte*>(PyBytes_AsString(made)), length}, ahead);
+    return bytes;
+  }
+
+  void VerifyUnchanged() {
+    const Use use(*this);
+    Check(view().VerifyUnchanged());
+  }
+
+ private:
+  struct Opened {
+    TargetView view;
+    std::atomic<int> users = 0;  // threads that are at it
+    uint64_t forks = fork_count;
+  };
+
+  // A thread at the view, which gives up the GIL for that.
+  class Use {
+   public:
+    explicit Use(View& view) : opened_(Joined(view.Ours())) {}
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use() { --opened_.users; }
+
+   private:
+    // Counted while nobody can fork.
+    static Opened& Joined(Opened& opened) {
+      ++opened.users;
+      return opened;
+    }
+
+    Opened& opened_;
+    const WithoutGil released_;
+  };
+
+  explicit View(TargetView view) : opened_(std::make_unique<Opened>(std::move(view))) {}
+
+  const TargetView& view() const { return opened_->view; }
+
+  // Locks that a thread of the parent process held when that forked stay held in this one.
+  Opened& Ours() {
+    if (opened_->forks != fork_count && opened_->users != 0) {
+      throw StatusError(UnsupportedError(
+          "a thread read from this target when the process was forked; open it in the child anew"));
+    }
+    opened_->forks = fork_count;
+    return *opened_;
+  }
+
+  void Read(size_t file, uint64_t offset, std::span<std::byte> out, uint64_t ahead) {
+    constexpr size_t kBetweenSignals = size_t{64} << 20;
+    do {
+      const std::span<std::byte> part = out.first(std::min(out.size(), kBetweenSignals));
+      {
+        const Use use(*this);
+        Check(view().Read(file, offset, part));
+        offset += part.size();
+        out = out.subspan(part.size());
+        // What is wrong with a source is said when it is read.
+        if (out.empty() && ahead > 0) static_cast<void>(view().Prefetch(file, {offset, ahead}));
+      }
+      if (HeldCheckSignals() != 0) throw nb::python_error();
+    } while (!out.empty());
+  }
+
+  std::unique_ptr<Opened> opened_;
+};
+
+}  // namespace
+
+void AddView(nb::module_& module) {
+  nb::class_<View>(module, "View")
+      .def_static("open", &View::Open, "keywords"_a, "jobs"_a, "watch"_a)
+      .def("files", &View::Files)
+      .def("findings", &View::FoundIn, "words"_a)
+      .def("read_into", &View::ReadInto, "file"_a, "offset"_a, "out"_a, "ahead"_a)
+      .def("read", &View::ReadBytes, "file"_a, "offset"_a, "length"_a, "ahead"_a)
+      .def("verify_unchanged", &View::VerifyUnchanged);
+}
+
+}  // namespace reshard::python

@@ -1,0 +1,49 @@
+// ByteOutput: where a front end passes bytes on to: standard output, a pipe, or a file that is put
+// in place whole.
+#ifndef RESHARD_SRC_FRONTEND_BYTE_OUTPUT_H_
+#define RESHARD_SRC_FRONTEND_BYTE_OUTPUT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "reshard/status.h"
+
+namespace reshard {
+
+// Move-only; one thread at a time.
+class ByteOutput {
+ public:
+  // `path`: empty for standard output, else a file, a pipe or a device. Makes and opens nothing.
+  // Errors: kInvalidArgument for a terminal; for a file those of CheckWritable (write_file.h), with
+  // kAlreadyExists unless `replace`.
+  static Result<ByteOutput> Make(const std::string& path, bool replace);
+
+  ByteOutput(ByteOutput&& other) noexcept;
+  ByteOutput& operator=(ByteOutput&&) = delete;
+  // Of a file that was not finished nothing is left. A program that waits for a pipe that was not
+  // opened finds the end of the data.
+  ~ByteOutput();
+
+  // Opens it for `size` bytes; of a pipe, waits for a reader. Errors: those of SingleOutput,
+  // StagedFile and OutputPipe.
+  Status Open(uint64_t size);
+
+  // Writes the next bytes. Errors: kIo.
+  Status Write(std::span<const std::byte> bytes);
+
+  // Puts a file in place that has all its bytes, and closes a pipe. Errors: kIo.
+  Status Finish();
+
+ private:
+  class Impl;
+  explicit ByteOutput(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_FRONTEND_BYTE_OUTPUT_H_

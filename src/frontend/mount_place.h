@@ -1,0 +1,29 @@
+// The folder that a target is mounted on: what it has to be, and how a mount there ends.
+#ifndef RESHARD_SRC_FRONTEND_MOUNT_PLACE_H_
+#define RESHARD_SRC_FRONTEND_MOUNT_PLACE_H_
+
+#include <functional>
+#include <string>
+
+#include "reshard/options.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+// The type of file system that mounts of targets have.
+inline constexpr const char* kMountType = "fuse.reshard";
+
+// Returns ok if a target of `source` may be mounted on `folder`. Errors: kInvalidArgument for a
+// folder in the source, and a source in the folder; kNotFound; kAlreadyExists for a folder that is
+// not empty, that something is mounted on, or that is none; kIo.
+Status CheckMountPlace(const std::string& folder, const SourceSpec& source);
+
+// Ends the mount of a target on `folder`. Errors: kInvalidArgument where none is; those of Unmount.
+Status EndMount(const std::string& folder);
+
+// Calls `serve` in a process that goes on in the background (RunInBackground).
+Result<int> ServeInBackground(const std::function<int(const std::function<void()>& ready)>& serve);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_FRONTEND_MOUNT_PLACE_H_
