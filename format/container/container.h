@@ -158,12 +158,12 @@ struct Container {
   //   kCorrupt: names path, parameter, offset, expected and found values
   //   kUnsupported
   //   kResourceExhausted: beyond kMaxTableBytes
-  //   those of `file` and of `memory`, which is called now and then
+  //   as `file` and `memory`, which is called now and then
   Result<TableOfFile> (*read_table)(const FileBytes& file, std::vector<std::byte> head,
                                     const MemoryCheck& memory,
                                     const std::shared_ptr<const FileTable>& like);
   // Returns the bytes that the file's CRC-32 covers, if it states one. Reads no table if it can
-  // tell without. Errors: kCorrupt for an invalid CRC-32; those of `file`.
+  // tell without. Errors: kCorrupt for an invalid CRC-32; as `file`.
   Result<std::optional<ByteRange>> (*covered_by_crc)(const FileBytes& file);
   // Whether reading such a table from a disk mostly means to wait for one header after the other.
   bool (*waits_for_headers)(const FileTable& table);
@@ -176,7 +176,7 @@ struct Container {
   //
   // May ask for an array more than once, and in another order than that of their numbers, for
   // example if a single header is in front of all contents. Errors: kUnsupported for arrays that
-  // the container cannot hold; those of the callbacks. Null: files of the container are only read.
+  // the container cannot hold; as the callbacks. Null: files of the container are only read.
   Status (*encode)(const FileMetadata& metadata, size_t arrays, const ArrayHeaderAt& header_at,
                    const TakeLiteral& take_literal, const TakeFrames& take);
 };

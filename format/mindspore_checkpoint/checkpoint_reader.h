@@ -56,7 +56,7 @@ inline constexpr size_t kMostHeadersAhead = 15;
 // bytes.
 //
 // Errors: kCorrupt (path, parameter, offset, expected, found); kResourceExhausted beyond
-// kMaxTableBytes; those of `file` and of `memory`, which is called now and then.
+// kMaxTableBytes; as `file` and `memory`, which is called now and then.
 Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::byte> head,
                                        const MemoryCheck& memory,
                                        const std::shared_ptr<const FileTable>& like);
@@ -66,8 +66,7 @@ Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::b
 bool WaitsForHeaders(const FileTable& table);
 
 // Returns the bytes that the CRC-32 in the file's trailer covers, or no value if there is no
-// trailer. Reads the last 17 bytes only. Errors: kCorrupt if the number exceeds 32 bits; those of
-// `file`.
+// trailer. Reads the last 17 bytes only. Errors: kCorrupt if the number exceeds 32 bits; as `file`.
 Result<std::optional<ByteRange>> CoveredByTrailer(const FileBytes& file);
 
 }  // namespace reshard

@@ -25,7 +25,7 @@ std::string CrcMemberValue(uint32_t crc);
 //   kUnsupported: a tensor without a safetensors type; a name that is not UTF-8 or is
 //   "__metadata__";
 //     a header beyond 100,000,000 bytes
-//   those of `header_at` and of `take`
+//   as `header_at` and `take`
 Status EncodeSafetensors(const FileMetadata& metadata, size_t arrays,
                          const ArrayHeaderAt& header_at, const TakeLiteral& take_literal,
                          const TakeFrames& take);

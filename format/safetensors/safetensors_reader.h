@@ -27,12 +27,12 @@ Likeness LikenessOfSafetensors(std::span<const std::byte> head);
 //     expected and found values
 //   kUnsupported: elements smaller than a byte, in rows that do not fill bytes
 //   kResourceExhausted: metadata beyond kMaxTableBytes (the header's length bounds the tensors)
-//   those of `file` and of `memory`, which is called now and then
+//   as `file` and `memory`, which is called now and then
 Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const std::byte> head,
                                          const MemoryCheck& memory);
 
 // Returns whether the file's header has the text of metadata `crc_num`. Only the table tells
-// whether it is metadata. Reads the header up to there. Errors: those of `file`.
+// whether it is metadata. Reads the header up to there. Errors: as `file`.
 Result<bool> MayStateCrc(const FileBytes& file);
 
 }  // namespace reshard

@@ -43,7 +43,7 @@ struct WeightMap {
 // Errors:
 //   kCorrupt: breaks SPEC.md; names path, name, expected and found values
 //   kResourceExhausted: a larger file
-//   those of `file` and of `memory`, which is called now and then
+//   as `file` and `memory`, which is called now and then
 Result<WeightMap> ParseWeightMap(const FileBytes& file, const MemoryCheck& memory = {});
 
 // The statements of an index about all tensors together.

@@ -28,7 +28,7 @@ std::set<int64_t> RanksRead(const WorkList& work);
 //   kInvalidArgument: the target lies in the source; or an output would replace a file that is
 //   read, or
 //     lie beside one
-//   those of CheckOutputsOutside
+//   as CheckOutputsOutside
 //   kIo
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
                             const ConvertOptions& options);

@@ -87,8 +87,8 @@ struct PlanWatch {
 // needs, and so pins its identity. The caller adds findings that need more than plans: sample,
 // totals and stage_alone.
 // Errors:
-//   those of Target::Plan, for the first file that has one
-//   those of FindingsOf, CheckReference and CheckNames
+//   as Target::Plan, for the first file that has one
+//   as FindingsOf, CheckReference and CheckNames
 //   kCancelled
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const ConvertOptions& options, const MemoryBudget& budget,

@@ -14,8 +14,8 @@ namespace reshard {
 // digests of Values in earlier part records with those that the conversion would take now: at most
 // 16 Values in each of 16 target files. An earlier target file counts only if its sources, by path
 // and size, are those that it would be made from now. So hosts with different files of one
-// checkpoint agree. Returns the path of a source file that has changed, or "". Errors: those of
-// reading sources.
+// checkpoint agree. Returns the path of a source file that has changed, or "". Errors: from reading
+// sources.
 Result<std::string> FindOtherSource(OpenedConversion& opened, const JobSpec& spec);
 
 }  // namespace reshard

@@ -37,8 +37,7 @@ Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWo
 
 // Compares dtype and full shape of all written parameters in `findings` with those in `file`. That
 // file has full tensors under the names of the source. Reads only its headers. Adds a warning if it
-// lacks some. Errors: kMismatch, naming the first differences and their number; those of
-// ReadFileTable.
+// lacks some. Errors: kMismatch, naming the first differences and their number; as ReadFileTable.
 Status CheckReference(const std::string& path, const std::shared_ptr<const EncryptionKey>& key,
                       const PlanFindings& findings, std::vector<Warning>& warnings);
 

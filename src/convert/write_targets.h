@@ -62,14 +62,14 @@ struct Destination {
 // Writes `parts` of the files, on several threads. A plan that is not kept is made in its turn, so
 // that few plans are in memory at a time. Only progress and stop of `shared` count. The timeline
 // gets the amounts.
-// Errors: those of planning, reading and writing; kInternal if the digests of both sides differ;
+// Errors: from planning, reading and writing; kInternal if the digests of both sides differ;
 // kCancelled.
 Result<Written> WriteTargets(const Conversion& conversion, const std::vector<TargetShare>& parts,
                              const Destination& destination, const SharedWork& shared);
 
 // Reads the files of `list` from an interrupted publication, and compares them with the digests of
-// its manifest, several at a time. Errors: kCorrupt, naming a file that differs; those of
-// SourceFiles; kCancelled.
+// its manifest, several at a time. Errors: kCorrupt, naming a file that differs; as SourceFiles;
+// kCancelled.
 Status CheckPublication(const WorkList& list, const TargetJob& job, const SharedWork& shared);
 
 }  // namespace reshard

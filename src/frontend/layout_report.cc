@@ -203,7 +203,7 @@ const ParameterCuts* LargestCut(const std::vector<ParameterCuts>& parameters,
 // Returns the grids of the parameters `names`. Without names, returns the grid of the largest
 // parameter: among those that are cut on either side (or all, if none is), among those that are not
 // an optimizer's copy (or all, if all are). `findings` belong to the plans of `report`. Errors:
-// kNotFound for a name that is not written; those of MakeGrid and of opening files.
+// kNotFound for a name that is not written; as MakeGrid; from opening files.
 Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
                                                     const ConversionTarget& target,
                                                     const LayoutReport& report,

@@ -21,8 +21,7 @@ inline constexpr const char* kMountType = "fuse.reshard";
 //   kIo
 Status CheckMountPlace(const std::string& folder, const SourceSpec& source);
 
-// Ends the mount of a target on `folder`. Errors: kInvalidArgument if there is none; those of
-// Unmount.
+// Ends the mount of a target on `folder`. Errors: kInvalidArgument if there is none; as Unmount.
 Status EndMount(const std::string& folder);
 
 // Calls `serve` in a process that goes on in the background (RunInBackground).

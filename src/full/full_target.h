@@ -46,7 +46,7 @@ struct FullLayout {
 
 class FullTarget final : public Target {
  public:
-  // Divides the file of `whole`. Errors: kMismatch if it has no tensors; those of `whole`.
+  // Divides the file of `whole`. Errors: kMismatch if it has no tensors; as `whole`.
   static Result<std::unique_ptr<FullTarget>> Make(const Target& whole, const FullLayout& layout);
 
   int64_t files() const override;

@@ -26,7 +26,7 @@ struct LoneFile {
 // Errors:
 //   kInvalidArgument: an invalid pattern, or a file of another extension
 //   kNotFound: there are no such files
-//   those of Storage::List
+//   as Storage::List
 Result<std::vector<LoneFile>> FindEachFile(const std::string& path, std::string_view extension,
                                            const std::string& pattern);
 

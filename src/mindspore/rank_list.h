@@ -57,7 +57,7 @@ class RankLists {
 Status CheckTargetRank(const ConversionRule& rule, int64_t rank);
 
 // Returns the source ranks that a target rank needs, ascending, by the numbers of their folders.
-// Errors: kInvalidArgument if `rank` is no target rank; those of RankLists::Make.
+// Errors: kInvalidArgument if `rank` is no target rank; as RankLists::Make.
 Result<std::vector<int64_t>> RankList(const ConversionRule& rule, int64_t rank);
 
 }  // namespace reshard

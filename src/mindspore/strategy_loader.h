@@ -46,7 +46,7 @@ Result<MergedStrategy> MergeStageFiles(const std::string& folder,
 // Returns the value of `strategy`, or loads it from its path. The stage files of a folder make a
 // pipeline's strategy, even if there is a single file. A merged file that is alone in a folder is
 // taken itself.
-// Errors: kNotFound; kIo; those of `memory`
+// Errors: kNotFound; kIo; as `memory`
 //   kCorrupt, kMismatch: as ParseStrategy, StrategyTables::FromFile and
 //   StrategyTables::FromStageFiles
 Result<Strategy> LoadStrategy(const StrategyRef& strategy, const MemoryCheck& memory = {});

@@ -46,8 +46,8 @@ class FileLock {
   // Locks, or changes the mode of a lock that is held. Returns whether it could; where not, a lock
   // that was held may be lost. Errors: kIo, for a file system without locks above all.
   Result<bool> Try(Mode mode) const;
-  // Waits until others have released it, locks exclusively, and signs. Errors: those of Try;
-  // kCancelled; kAlreadyExists, naming the holder, when the patience is over.
+  // Waits until others have released it, locks exclusively, and signs. Errors: as Try; kCancelled;
+  // kAlreadyExists, naming the holder, when the patience is over.
   Status Wait(const Patience& patience) const;
   // For an exclusive lock: writes its holder into the file, for waiting processes. They are not
   // told if that fails.
@@ -82,7 +82,7 @@ class JobLock {
   static Result<JobLock> Acquire(const OutputDirectory& target);
 
   // As Acquire, for a worker: waits for workers that are just beginning, and shares the lock with
-  // workers that have begun. No other worker begins before Admit. Errors: as Acquire; those of
+  // workers that have begun. No other worker begins before Admit. Errors: as Acquire and
   // FileLock::Wait.
   static Result<JobLock> AcquireAsWorker(const OutputDirectory& target, const Patience& patience);
 
@@ -102,10 +102,10 @@ class JobLock {
   Status Admit();
   // For a worker that has been admitted: keeps others from beginning until Admit or the object's
   // end.
-  // Errors: those of FileLock::Wait.
+  // Errors: as FileLock::Wait.
   Status Dismiss(const Patience& patience) const;
 
-  // For workers: waits for the lock of the publishing worker, and takes it. Errors: those of
+  // For workers: waits for the lock of the publishing worker, and takes it. Errors: as
   // FileLock::Wait.
   Status WaitToCommit(const Patience& patience) const;
 

@@ -87,7 +87,7 @@ class SealedLines {
   explicit SealedLines(std::string path) : path_(std::move(path)) {}
 
   // Takes the record's next bytes, cut anywhere, and passes each line but the last to `on_line`. Do
-  // not call it again after an error. Errors: kCorrupt; those of `on_line`.
+  // not call it again after an error. Errors: kCorrupt; as `on_line`.
   Status Feed(std::string_view bytes, const LineSink& on_line);
 
   // After the last bytes. Any byte that is not as it was written is noticed by now.

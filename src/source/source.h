@@ -104,7 +104,7 @@ class Source {
   // 2. if it is placed: the lowest rank that holds the part that `near` should hold
   // 3. the lowest rank that has it
   //
-  // Errors: kMismatch if no file has it, or that part; those of opening a file.
+  // Errors: kMismatch if no file has it, or that part; from opening a file.
   Result<SourceTensor> FindWhole(std::string_view name, std::span<const int64_t> stages,
                                  int64_t near) const;
   // Returns the tensor `name` as a target without layouts gets it: if it is placed, as Describe;
@@ -151,7 +151,7 @@ class Source {
   SourceTensor ToldTensor(std::string_view name, const Placement::Told& told) const;
   // Returns the placed tensor `name` as it is in the file of the lowest rank with the part that
   // local rank `local` should hold. Returns no value if it is not cut. Errors: kMismatch if no file
-  // has that part; those of opening a file.
+  // has that part; from opening a file.
   Result<std::optional<SourceTensor>> FindReplica(std::string_view name, int64_t local) const;
   // Takes the box of `part`.
   Result<PlacedPiece> Locate(const SourceTensor& tensor, Placement::Part& part) const;

@@ -73,8 +73,7 @@ class StageShards {
     std::function<std::optional<Original>(std::string_view name)> original;
   };
   // Adds the results about replicas to `report`. Parameters whose replicas may differ, and do, are
-  // added to `noted` instead. Reads differing shards again. Errors: those of SourceFiles and
-  // TableCache.
+  // added to `noted` instead. Reads differing shards again. Errors: as SourceFiles and TableCache.
   Status Report(const ReportOptions& options, ReplicaReport& report,
                 std::vector<std::string>& noted) const;
 
@@ -139,7 +138,7 @@ class StageShards {
 // `strategy` is null there are none. Parameters with replicas are read once, in file order, and one
 // digest is kept for each shard. Shards with different digests are read again and compared byte by
 // byte. Work is counted in bytes of the files, whether or not they are read. Errors: kMismatch if a
-// layout does not fit; those of SourceFiles; kCancelled.
+// layout does not fit; as SourceFiles; kCancelled.
 Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* strategy,
                                       const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work);
