@@ -1,7 +1,7 @@
 // The table of containers: all formats of checkpoint files that are read and written, a row each.
 //
-// Code above uses only the properties of the rows, and neither lists containers nor tells them
-// apart. Code for one container, such as for folders of safetensors files, names its row.
+// Code above uses only the properties of the rows, and does not list containers or tell them apart.
+// Code for one container, such as for folders of safetensors files, names its row.
 #ifndef RESHARD_FORMAT_CONTAINER_TABLE_CONTAINER_TABLE_H_
 #define RESHARD_FORMAT_CONTAINER_TABLE_CONTAINER_TABLE_H_
 

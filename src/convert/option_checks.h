@@ -18,7 +18,7 @@ Status CheckConvertOptions(const ConvertOptions& options);
 Status CheckSpec(const ConversionSpec& spec);
 Status CheckRecodeOptions(const RecodeOptions& options);
 
-// Returns the destinations for the options of these calls. Points into `options`.
+// Returns the destinations for the calls' options. Points into `options`.
 OptionParts PartsOf(ConvertOptions& options);
 
 // Checks that `given` has only options that the call `name` takes: those of the option table, and

@@ -181,8 +181,8 @@ bool IsCut(const std::vector<int64_t>& cuts) {
   return std::any_of(cuts.begin(), cuts.end(), [](int64_t parts) { return parts > 1; });
 }
 
-// The most telling parameter: one that is cut, not an optimizer's copy, and large; the first of
-// these. Null if there are no parameters.
+// The most telling parameter: one that is cut, not an optimizer's copy, and large; the first if
+// several are. Null if there are no parameters.
 const ParameterCuts* LargestCut(const std::vector<ParameterCuts>& parameters,
                                 const PlanFindings& findings) {
   using Worth = std::tuple<bool, bool, uint64_t>;

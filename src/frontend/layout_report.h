@@ -67,7 +67,7 @@ struct GridCell {
   int64_t replica = 0;  // how many lower ranks of the stage hold the same shard
 };
 
-// A parameter over the ranks of one side.
+// A parameter over the ranks of a side.
 struct DeviceGrid {
   std::vector<int64_t> cuts;  // of each dimension; empty: no rank of this side has it
   Shape shard_shape;

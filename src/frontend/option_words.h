@@ -16,7 +16,7 @@ namespace reshard {
 
 enum class FrontEnd { kCommandLine, kPython };
 
-// A call's own words in place of those of the option table, by the library's names.
+// A call's own words in place of the option table's words, by the library's names.
 using OwnWords = std::map<std::string, std::string, std::less<>>;
 
 // Returns the text that a user types for an option or a function with the library's name `name`:

@@ -19,9 +19,9 @@ namespace reshard {
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
 // Returns the share in the environment that a launcher of parallel jobs gives to each process. The
-// first of these that applies counts: torchrun or msrun; Open MPI; PMI (MPICH and its kin); Slurm;
-// an indexed job of Kubernetes; RANK and WORLD_SIZE; RANK_ID and RANK_SIZE. Errors:
-// kInvalidArgument, naming the variables that are missing, wrong, or ambiguous.
+// first that applies counts: torchrun or msrun; Open MPI; PMI (MPICH and its kin); Slurm; an
+// indexed job of Kubernetes; RANK and WORLD_SIZE; RANK_ID and RANK_SIZE. Errors: kInvalidArgument,
+// naming the variables that are missing, wrong, or ambiguous.
 Result<WorkerShare> FindWorkerShare(const Environment& environment);
 
 }  // namespace reshard

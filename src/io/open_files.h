@@ -1,4 +1,4 @@
-// OpenFiles: registered source files, of which a bounded number is open.
+// OpenFiles: registered source files. A bounded number is open at a time.
 //
 // A lease keeps its file open. Recently used files stay open, too, up to a limit. Others are closed
 // and opened again on demand, and must be unchanged then. Thread-safe: files open and close outside

@@ -1,4 +1,4 @@
-// The checkpoint files of one format in a folder, each for itself, as MindSpore's
+// The checkpoint files with one format in a folder, each for itself, as MindSpore's
 // ckpt_to_safetensors and safetensors_to_ckpt take them.
 //
 // No state; any thread.

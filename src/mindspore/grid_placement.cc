@@ -13,7 +13,7 @@
 namespace reshard {
 namespace {
 
-// A wrong strategy shows in the first of these stages.
+// A wrong strategy shows in the first stages.
 constexpr size_t kStagesWithStrays = 8;
 
 // "rows 192 to 255 of \"lm_head.weight\"" and the like.

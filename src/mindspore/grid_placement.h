@@ -31,7 +31,7 @@ class GridPlacement final : public Placement {
   GridPlacement(const ConversionRule& rule, std::map<int64_t, FileId> rank_files,
                 ParameterChoice choice = {});
 
-  // Parameters in files of one stage that the source strategy has only in other stages.
+  // Parameters in files of a stage that the source strategy has only in other stages.
   struct Strays {
     int64_t rank = 0;  // the lowest rank that holds some of these parameters, and its file
     FileId file = 0;

@@ -78,7 +78,7 @@ std::vector<std::vector<int64_t>> Flat(const std::vector<std::vector<int64_t>>& 
 }
 
 // Returns the layout in which optimizer sharding makes the lighter digits of dimension 0, if there
-// is one. These digits are the fastest of those that are then free, in their order.
+// is one. These digits are the fastest digits that are then free, in their order.
 std::optional<ParameterLayout> OptimizerLayout(std::vector<Digit> digits, size_t dims) {
   int64_t shards = 1;
   bool cut_begins = false;  // a free digit has come
@@ -99,7 +99,7 @@ std::optional<ParameterLayout> OptimizerLayout(std::vector<Digit> digits, size_t
   ParameterLayout layout = WithMatrix(axes);
   layout.tensor_map = Flat(map);
   layout.opt_weight_shard_size = shards;
-  // With one free axis the step is the product of the axes right of it. With more axes it has no
+  // With one free axis the step is the product of the axes to its right. With more axes it has no
   // meaning.
   const auto free =
       std::find_if(axes.begin(), axes.end(), [](const Digit& axis) { return axis.dim == kFree; });

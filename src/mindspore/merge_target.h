@@ -38,7 +38,7 @@ struct StoredContent {
   std::vector<ByteRange> ranges;  // one after the other
 };
 
-// Contents of one length, for one parameter in several files. All must have the same bytes; only
+// Contents with one length, for one parameter in several files. All must have the same bytes; only
 // the first is copied.
 struct EqualContents {
   std::string name;

@@ -163,7 +163,7 @@ class MindSporeTarget final : public Target {
   Result<std::optional<std::vector<std::string>>> NamesInFiles(const std::vector<int64_t>& locals,
                                                                int64_t stage,
                                                                int64_t target_stage) const;
-  // Fails if the target stage gets parameters from a source stage of which all files are missing.
+  // Fails if the target stage gets parameters from a source stage without files.
   Status CheckStages(int64_t target_stage) const;
   // Notes the parameters of the strategies that are in no file; the files have `names`. Fails if a
   // missing file has a wanted parameter.

@@ -1,6 +1,6 @@
 // SourceTotals: the number of parameters of a whole source, for any part that a run writes.
 //
-// From headers: in ordinary checkpoints the file of one rank of each stage is enough. As
+// From headers: in ordinary checkpoints the file of a single rank in each stage is enough. As
 // thread-safe as Source.
 #ifndef RESHARD_SRC_MINDSPORE_SOURCE_TOTALS_H_
 #define RESHARD_SRC_MINDSPORE_SOURCE_TOTALS_H_

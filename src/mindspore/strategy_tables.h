@@ -108,7 +108,7 @@ class StrategyTables {
   // Joins the stage files of `folder`, in any order, to a pipeline's strategy. Files that repeat
   // another file's stage, and merged files, are skipped with a note.
   // Errors: as FromFile
-  //   kMismatch: two files of one stage differ, a file does not state its stage, or all files are
+  //   kMismatch: two files of a stage differ, a file does not state its stage, or all files are
   //   merged ones
   static Result<Strategy> FromStageFiles(std::string folder, std::vector<StrategyFile> files);
 

@@ -23,7 +23,7 @@ class WireReader {
 
   bool AtEnd();
   // Returns the key (number << 3 | wire type) of the next field. Another function then takes the
-  // field. All errors of these functions are kCorrupt.
+  // field. All their errors are kCorrupt.
   Result<uint32_t> ReadKey();
   Result<uint64_t> ReadNumber();
   Result<std::string_view> ReadBytes();

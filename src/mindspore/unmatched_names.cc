@@ -26,7 +26,7 @@ using Views = std::vector<std::string_view>;
 using StageSet = std::set<int64_t>;
 using NameSet = std::unordered_set<std::string_view>;
 
-// Returns whether a parameter's values are copied as if one rank had all of them, although
+// Returns whether a parameter's values are copied as if one rank had the whole, although
 // `strategy`, one of the rule's, should cut it.
 bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy, std::string_view source_name,
                  ArrayKind kind, const Shape& full_shape) {
@@ -230,8 +230,9 @@ std::string WithoutDigits(std::string_view text) {
   return form;
 }
 
-// Returns the substitution that turns names of one form into names of the other, if a single one
-// does. The common begin and end of both names stay, at least one word in all; numbers stay, too.
+// Returns the substitution that turns names with one form into names with the other, if a single
+// one does. The common begin and end of both names stay, at least one word in all; numbers stay,
+// too.
 std::optional<Substitution> Between(const SplitName& a, const SplitName& b) {
   if (a.numbers.size() != b.numbers.size()) return std::nullopt;
   const auto alike = [](std::string_view x, std::string_view y) {

@@ -1,9 +1,9 @@
 // Checks that the names in the files are those of the strategies.
 //
 // A tensor of several elements is *unmatched* if a strategy of several devices has no layout for
-// it. It is copied as if one rank had all of it, as MindSpore does. Such tensors are ordinary: an
-// inference strategy has no optimizer states. These checks find tensors that are unmatched because
-// the names do not fit. Pure; any thread.
+// it. It is copied as if one rank had the whole tensor, as MindSpore does. Such tensors are
+// ordinary: an inference strategy has no optimizer states. These checks find tensors that are
+// unmatched because the names do not fit. Pure; any thread.
 #ifndef RESHARD_SRC_MINDSPORE_UNMATCHED_NAMES_H_
 #define RESHARD_SRC_MINDSPORE_UNMATCHED_NAMES_H_
 

@@ -69,7 +69,7 @@ class FileLock {
 
 // JobLock: the right to write to a target folder.
 //
-// Held by one process at a time, or by the workers of one conversion together. It ends with its
+// Held by one process at a time, or by the workers of a conversion together. It ends with its
 // process, in any way that ends. Move-only; released when the object dies. Used by one thread at a
 // time.
 class JobLock {
@@ -82,7 +82,7 @@ class JobLock {
   static Result<JobLock> Acquire(const OutputDirectory& target);
 
   // As Acquire, for a worker: waits for workers that are just beginning, and shares the lock with
-  // workers that have begun. No other worker begins before Admit. Errors: as Acquire and
+  // workers that have begun. Other workers begin only after Admit. Errors: as Acquire and
   // FileLock::Wait.
   static Result<JobLock> AcquireAsWorker(const OutputDirectory& target, const Patience& patience);
 
@@ -95,7 +95,7 @@ class JobLock {
   // The folder `.reshard`.
   const OutputDirectory& folder() const { return folder_; }
 
-  // Whether no other worker holds it. Until Admit, this is the state when this worker came.
+  // Whether this worker alone holds it. Until Admit, this is the state when this worker came.
   bool alone() const { return alone_; }
 
   // For a worker: lets others begin. Errors: kAlreadyExists when an ordinary run was faster; kIo.

@@ -30,8 +30,8 @@ Status CheckWritable(const std::string& path, bool replace);
 // The functions below do not begin if an output of the call was refused (used_files.h). Then they
 // fail with the result of CheckOutputs.
 
-// Makes `path` a file of these bytes, durable on return. Makes its folder if it does not exist. If
-// it fails before the file is in place, it removes the staged file.
+// Makes `path` a file with these bytes, durable on return. Makes its folder if it does not exist.
+// If it fails before the file is in place, it removes the staged file.
 // Errors:
 //   as CheckWritable
 //   kAlreadyExists: there is a PATH.reshard, of another run or of a killed one

@@ -1,5 +1,5 @@
-// Part record: the content of one target file, with the digests that prove it (SPEC.md). Also sums
-// up the bytes that part records took from each source.
+// Part record: the content of a target file, with the digests that prove it (SPEC.md). Also sums up
+// the bytes that part records took from each source.
 //
 // Encoder and parser stream: they hold the head and a single line. Move-only; one thread at a time.
 // Digests are 32 lower-case hexadecimal digits, or empty. Either all digests of a record are

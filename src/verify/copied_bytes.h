@@ -163,8 +163,8 @@ class CopyReadAhead {
 };
 
 // Copies the bytes that `copies` move to target offset `offset` and on. `copies` are disjoint,
-// ordered by their first target byte, and move each of these bytes. Errors: as SourceFiles;
-// kInternal if the copies leave a gap.
+// ordered by their first target byte, and move each byte. Errors: as SourceFiles; kInternal if the
+// copies leave a gap.
 Status CollectBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<std::byte> out);
 

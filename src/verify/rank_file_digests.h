@@ -30,7 +30,7 @@ struct RankFileOfStage {
   FileId file = 0;
 };
 
-// Returns the files of these source stages, by stage and rank. A repeated stage counts once.
+// Returns the files in these source stages, by stage and rank. A repeated stage counts once.
 std::vector<RankFileOfStage> FilesOfStages(const Source& source, std::span<const int64_t> stages);
 
 // The use of each parameter; called from several threads at a time.

@@ -93,7 +93,7 @@ class StageShards {
     uint32_t type = 0;  // of its shard, in Seen::types
     bool repeated = false;
   };
-  // The observations of one parameter.
+  // The observations of a parameter.
   struct Seen {
     std::optional<ShardGrid> grid;            // never changes
     std::vector<Type> types;                  // mostly one
@@ -134,7 +134,7 @@ class StageShards {
   std::vector<Seen> seen_;  // as layouts(); each guarded by its MutexOf
 };
 
-// Compares the replicas of the parameters of `choice` in the files of these source stages. If
+// Compares the replicas of the parameters of `choice` in the files for these source stages. If
 // `strategy` is null there are none. Parameters with replicas are read once, in file order, and one
 // digest is kept for each shard. Shards with different digests are read again and compared byte by
 // byte. Work is counted in bytes of the files, whether or not they are read. Errors: kMismatch if a

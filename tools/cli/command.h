@@ -29,7 +29,7 @@ class Command {
   bool chosen() const { return app_.parsed(); }
 
   // Does the command's work. Opens the log, if there is one, once the files that the command reads
-  // and writes are known; the log must not be one of these. Returns the exit code.
+  // and writes are known; the log must be another file. Returns the exit code.
   int Start();
 
   // Prints data, words, warnings and errors. Returns the exit code. Called by Start.

@@ -51,7 +51,7 @@ void AlsoPrintJsonLines(std::string command);
 // been printed before it.
 void AlsoPrintErrorDocument(std::string command);
 
-// Writes an object of that message_type with `fields` to stdout as a line, and flushes it. Only
+// Writes an object with the message_type with `fields` to stdout as a line, and flushes it. Only
 // after AlsoPrintJsonLines.
 void PrintJsonLine(std::string_view message_type, const nlohmann::ordered_json& fields);
 
@@ -70,7 +70,7 @@ Status FinishData();
 // "reshard: TEXT"
 void PrintWords(std::string_view text);
 
-// From now on messages have these words for options, in place of those of the option table.
+// From now on messages have these words for options, in place of the option table's.
 void SetOwnWords(OwnWords words);
 
 // Returns a message of the library with options as they are typed.

@@ -36,7 +36,7 @@ Squares SquaresFor(int64_t cells) {
 }
 
 // A hue for the shard, from red over green to violet, and a lightness for the replica. Dark text is
-// legible on all of these colours.
+// legible on each colour.
 std::string Paint(const DeviceGrid& grid, const GridCell& cell) {
   if (cell.shard < 0) return "class=\"hollow\"";
   const double shards = static_cast<double>(std::max<int64_t>(grid.shards, 2));
