@@ -6,7 +6,7 @@
 namespace reshard {
 namespace {
 
-// PyTorch's boxes of a distributed checkpoint; sums over a set of files; hashes of one file.
+// PyTorch's boxes of a distributed checkpoint; sums over a set of files; hashes of a file.
 constexpr std::string_view kOwnLayout[] = {
     "DCP_SHARDING_INFO", "DCP_VERSION",     "total_parameters",     "total_size",
     "sshs_legacy_hash",  "sshs_model_hash", "modelspec.hash_sha256"};

@@ -1,4 +1,4 @@
-// CommonMetadata: the metadata that files agree on, for a file that is made of them.
+// CommonMetadata: the metadata that several files agree on, for a file that is made from them.
 //
 // A plain value.
 #ifndef RESHARD_FORMAT_CONTAINER_COMMON_METADATA_H_
@@ -14,16 +14,16 @@
 
 namespace reshard {
 
-// Returns whether metadata of this key says how its own file, or the set of that, is laid out, or
-// is a hash of it: other files must not repeat it.
+// Returns whether metadata with this key describes the layout of its own file or its set of files,
+// or is a hash of the file. Other files must not repeat it.
 bool IsOfOwnLayout(std::string_view key);
 
 class CommonMetadata {
  public:
-  // Adds the metadata of one more file.
+  // Adds the metadata of a further file.
   void Add(const std::shared_ptr<const FileStrings>& of_file);
 
-  // Sets `format` and `others` of a file that is made of those that were added.
+  // Sets `format` and `others` of a file that is made from the added files.
   void SetOn(FileMetadata& metadata) const;
   // The keys that such a file lacks: the files do not agree on them, or IsOfOwnLayout.
   std::set<std::string> LeftOut() const;

@@ -1,5 +1,5 @@
-// Container: one way to write arrays into a checkpoint file, a row of the table of containers
-// (format/container_table); and what the readers and the encoders of all containers are given.
+// Container: a way to write arrays into a checkpoint file, a row of the table of containers
+// (format/container_table). Also the arguments of the readers and encoders of all containers.
 //
 // Plain values and pure functions.
 #ifndef RESHARD_FORMAT_CONTAINER_CONTAINER_H_
@@ -23,7 +23,8 @@
 
 namespace reshard {
 
-// A file whose headers are read. Ranges have to lie in the file. Errors of both functions name it.
+// A file whose headers are read. Ranges have to lie in the file. Errors of both functions name the
+// file.
 struct FileBytes {
   std::string_view path;  // for messages
   uint64_t size = 0;
@@ -36,29 +37,30 @@ struct FileBytes {
   bool is_remote = false;  // on a network or FUSE file system: each read waits for a server
 };
 
-// Readers read ahead to multiples of this, a page of most machines: what is read beyond the bytes
-// that are needed lies in a page that holds one of them.
+// Readers read ahead to multiples of this, a page of most machines. So extra bytes lie in the same
+// pages as the needed ones.
 inline constexpr uint64_t kHeaderPage = 4096;
 
 // Returns `status`, which does not say so, as one about the file at `path`.
 Status InFile(std::string_view path, const Status& status, std::string_view hint = {});
 
-// What the headers of a file say of one of its arrays.
+// The facts about an array in the headers of a file.
 struct ArrayHeader {
   std::string_view name;
   DType dtype = DType::kFloat32;
   const Shape* shape = nullptr;
   uint64_t bytes = 0;  // of its content
-  // What is no tensor of whole elements (ArrayKind), which only its own container understands, as a
-  // file of that container holds it; then the rest, but the name, has no meaning. Null for a
-  // tensor.
+  // An array other than a tensor of whole elements (ArrayKind), as a file of its container holds
+  // it. Only that container understands it; all other fields but the name have no meaning then.
+  // Null for a tensor.
   const StoredArray* opaque = nullptr;
 };
 
 // Encoded bytes, and the content that follows them, which may be empty.
 struct Frame {
   std::string literal;
-  // Of the row-major bytes of a tensor; for what is opaque, of the file that holds it.
+  // A range of the row-major bytes of a tensor. For an opaque array: a range of the file that holds
+  // it.
   ByteRange content;
 };
 
@@ -68,14 +70,14 @@ using FileStrings = std::map<std::string, std::string, std::less<>>;
 // The key of FileMetadata::format.
 inline constexpr std::string_view kFormatKey = "format";
 
-// What a file says of itself besides its arrays; containers that cannot leave it out.
+// The statements of a file about itself, without its arrays. For containers that require them.
 struct FileMetadata {
-  std::string format = "ms";  // who writes tensors so: MindSpore; PyTorch's readers want "pt"
-  FileStrings others = {};    // what the members here do not say
+  std::string format = "ms";  // the writing framework: MindSpore; PyTorch's readers want "pt"
+  FileStrings others = {};    // entries that the other members do not cover
   // Whether it is stated that no redundancy is removed from the file's set.
   bool states_redundancy = false;
-  // Whether a CRC-32 is stated, which is known when all contents are: 0 stands in its place, unless
-  // it is known before, where it stands before the contents.
+  // Whether a CRC-32 is stated. Its value is known after all contents, so 0 stands in its place. If
+  // its place is before the contents, it may be known earlier.
   bool states_crc = false;
   std::optional<uint32_t> crc = {};
 
@@ -84,10 +86,10 @@ struct FileMetadata {
 
 // Returns an array of the file by its number; valid until the next call.
 using ArrayHeaderAt = std::function<Result<ArrayHeader>(size_t array)>;
-// Takes what comes next in the file: bytes that are no array's.
+// Takes the next bytes of the file that do not belong to an array.
 using TakeLiteral = std::function<Status(std::string literal)>;
-// Takes what comes next in the file, literals with their memory. Contents are those of the array
-// that was asked for last, and all of it.
+// Takes the next parts of the file; literals are passed with their memory. Contents belong to the
+// array that was asked for last, and are complete.
 using TakeFrames = std::function<Status(std::span<Frame> frames)>;
 
 // The bytes that tell a file's container, or all of a smaller file.
@@ -105,7 +107,7 @@ enum class CrcPlace {
 // The bytes that state a CRC-32.
 struct CrcText {
   uint64_t offset = 0;
-  std::string bytes;  // as many whatever the number is
+  std::string bytes;  // with the same length for every number
 };
 
 // The first bytes of a file that CrcStatement::text needs, or all of a smaller file.
@@ -114,13 +116,13 @@ inline constexpr size_t kCrcHeadBytes = 256;
 // How files of a container state their CRC-32.
 struct CrcStatement {
   CrcPlace place;
-  // Returns how a file of `file_size` bytes that was encoded with FileMetadata::states_crc and
-  // begins with `head` states the number `crc`. Where the place is kBehind, `head` may be empty.
-  // Errors: kCorrupt for a file that has no place for it.
+  // Returns how a file of `file_size` bytes states the number `crc`. The file begins with `head`
+  // and was encoded with FileMetadata::states_crc. If the place is kBehind, `head` may be empty.
+  // Errors: kCorrupt for a file without a place for it.
   Result<CrcText> (*text)(std::span<const std::byte> head, uint64_t file_size, uint32_t crc);
 };
 
-// What MindSpore makes of a tensor when it loads a file.
+// How MindSpore treats a tensor when it loads a file.
 enum class MindSporeLoads {
   kAsWritten,
   kAsScalar,  // without its shape
@@ -134,13 +136,13 @@ struct TableOfFile;  // format/container/file_table.h
 // their addresses. All functions may be called by any thread.
 struct Container {
   std::string_view name;  // "ckpt"
-  // What a file is, where another one was expected: "a MindSpore checkpoint (weights)".
+  // The kind of a file, for messages: "a MindSpore checkpoint (weights)".
   std::string_view kind;
-  // ".ckpt". Empty: its files are told by their content, and taken only where they are named.
+  // ".ckpt". Empty: its files are recognized by content, and taken only if they are named.
   std::string_view extension;
 
-  // Whether one header, in an order of its own, stands before all contents; else each content has
-  // its own in front of it.
+  // Whether a single header, with its own order, is in front of all contents. Otherwise each
+  // content has its own header in front.
   bool has_one_header;
   bool has_metadata;      // whether its files state FileMetadata, under names beside the arrays'
   bool may_be_encrypted;  // by MindSpore
@@ -149,27 +151,32 @@ struct Container {
 
   // Takes the first kSignatureBytes bytes or more of a file, or all of a smaller one.
   Likeness (*likeness)(std::span<const std::byte> head);
-  // Reads the table of the file that begins with `head`, its first page or all of a smaller one.
-  // Where `like`, the table of another file or null, is what would be made, that may be returned.
-  // Errors: kCorrupt (path, parameter, offset, expected, found); kUnsupported; kResourceExhausted
-  // beyond kMaxTableBytes; those of `file` and of `memory`, which is asked now and then.
+  // Reads the table of the file that begins with `head`, its first page or all of a smaller file.
+  // `like` is the table of another file, or null. If both tables would be equal, it may be the
+  // result.
+  // Errors:
+  //   kCorrupt: names path, parameter, offset, expected and found values
+  //   kUnsupported
+  //   kResourceExhausted: beyond kMaxTableBytes
+  //   as `file` and `memory`, which is called now and then
   Result<TableOfFile> (*read_table)(const FileBytes& file, std::vector<std::byte> head,
                                     const MemoryCheck& memory,
                                     const std::shared_ptr<const FileTable>& like);
-  // Returns the bytes of which the file states a CRC-32, if it does. Reads no table if it can tell
-  // without. Errors: kCorrupt for a number that is no CRC-32; those of `file`.
+  // Returns the bytes that the file's CRC-32 covers, if it states one. Reads no table if it can
+  // tell without. Errors: kCorrupt for an invalid CRC-32; as `file`.
   Result<std::optional<ByteRange>> (*covered_by_crc)(const FileBytes& file);
   // Whether reading such a table from a disk mostly means to wait for one header after the other.
   bool (*waits_for_headers)(const FileTable& table);
   // Whether files can hold arrays of a kind, and, of tensors, of `dtype`.
   bool (*can_hold)(ArrayKind kind, DType dtype);
   MindSporeLoads (*loads)(DType dtype, const Shape& shape);
-  // Says what a file of `arrays` arrays consists of, in file order: calls `take` for each array
-  // once, one after the other, so that what is said of very many need not be in memory together,
-  // and `take_literal` for what is no array's. All sizes are known before a byte of content is
-  // read. An array may be asked for more than once, and in another order than that of their
-  // numbers, as where one header stands before all contents. Errors: kUnsupported for what the
-  // container cannot hold; those of what is called. Null: files of the container are only read.
+  // Lists the parts of a file of `arrays` arrays, in file order. Calls `take` for each array once,
+  // one after the other, so that very many need not be in memory together. Calls `take_literal` for
+  // bytes of no array. All sizes are known before a byte of content is read.
+  //
+  // May ask for an array more than once, and in another order than that of their numbers, for
+  // example if a single header is in front of all contents. Errors: kUnsupported for arrays that
+  // the container cannot hold; as the callbacks. Null: files of the container are only read.
   Status (*encode)(const FileMetadata& metadata, size_t arrays, const ArrayHeaderAt& header_at,
                    const TakeLiteral& take_literal, const TakeFrames& take);
 };

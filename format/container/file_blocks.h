@@ -28,7 +28,7 @@ class FileBlocks {
   const FileBytes& file_;
   const MemoryCheck& memory_;
   std::span<const std::byte> block_;  // not given out yet
-  uint64_t place_;                    // of what is to be read next
+  uint64_t place_;                    // of the next byte to be read
   const uint64_t end_;
   std::vector<std::byte> buffer_;
 };

@@ -9,7 +9,7 @@
 namespace reshard {
 namespace {
 
-// What the allocator takes for an allocation.
+// The allocator's own bytes for each allocation.
 constexpr size_t kOfAllocation = 16;
 
 uint64_t NextTableId() {

@@ -1,8 +1,9 @@
-// FileTable: what a checkpoint file holds, in file order and by name; TableBuilder, which makes
-// one; TableOfFile: what reading a file yields.
+// FileTable: the arrays of a checkpoint file, in file order and by name. TableBuilder makes one.
+// TableOfFile is the result of reading a file.
 //
-// A table says nothing of one file only: files of one stage ordinarily have equal tables, so that
-// one may stand for many (TableCache). Immutable, so any number of threads may read it.
+// A table has no facts about a single file only. Files of a stage ordinarily have equal tables, so
+// a single table may serve many files (TableCache). Immutable, so any number of threads may read
+// it.
 #ifndef RESHARD_FORMAT_CONTAINER_FILE_TABLE_H_
 #define RESHARD_FORMAT_CONTAINER_FILE_TABLE_H_
 
@@ -25,11 +26,11 @@
 
 namespace reshard {
 
-// The most memory that the table of one file may take: some 700,000 arrays in one piece, or
-// 2,000,000 pieces of one array.
+// The most memory for the table of a file: some 700,000 arrays in one piece, or 2,000,000 pieces of
+// one array.
 inline constexpr size_t kMaxTableBytes = size_t{128} << 20;
 
-// Elements in a few blocks of memory, each where it is for good.
+// Elements in a few blocks of memory, at fixed addresses.
 template <typename T>
 class KeptInBlocks {
  public:
@@ -51,7 +52,7 @@ class KeptInBlocks {
     return std::span(block).last(elements.size());
   }
 
-  // About the bytes of memory that it takes, but for what elements allocate.
+  // About the bytes of memory that it takes, without allocations of the elements.
   size_t memory() const { return memory_; }
 
  private:
@@ -66,22 +67,22 @@ class FileTable {
   FileTable(const FileTable&) = delete;
   FileTable& operator=(const FileTable&) = delete;
 
-  // A number that no other table of this process has or had.
+  // A number that is unique among all tables of this process, past ones included.
   uint64_t id() const { return id_; }
   const Container& container() const { return *container_; }
-  // In file order; they refer to what the table holds.
+  // In file order. They refer to data of the table.
   const std::vector<StoredArray>& arrays() const { return arrays_; }
   // The places in arrays() in the order of their names.
   const std::vector<uint32_t>& by_name() const { return by_name_; }
   // Returns the array of this name, or null.
   const StoredArray* Find(std::string_view name) const;
-  // As above, for one who asks in file order: looks at place `next` of arrays() first, and sets it
-  // to the place behind what was found.
+  // As above, for callers that ask in file order: tries place `next` of arrays() first, and sets it
+  // to the place behind the found array.
   const StoredArray* Find(std::string_view name, size_t& next) const;
-  // The metadata of its files, of which equal tables have the same: not their CRC, nor marks of
-  // dtypes, and without the values of kLayoutKeys. Never null.
+  // The metadata of its files, which is the same for equal tables. It lacks the CRC, marks of
+  // dtypes, and the values of kLayoutKeys. Never null.
   const std::shared_ptr<const FileStrings>& metadata() const { return metadata_; }
-  // Returns two arrays of one name, in file order, if there are any; readers refuse them.
+  // Returns two arrays with the same name, in file order, if there are any; readers refuse them.
   std::optional<std::pair<const StoredArray*, const StoredArray*>> FindTwice() const;
   // About the bytes of memory that the table holds.
   size_t memory() const { return memory_; }
@@ -97,7 +98,7 @@ class FileTable {
   friend class TableBuilder;
   explicit FileTable(const Container& container);
 
-  // What the arrays refer to: names and ranges side by side, equal shapes of neighbours once.
+  // The data of the arrays: names and ranges side by side; neighbours with equal shapes share one.
   struct Parts {
     NameArena names;
     KeptInBlocks<Shape> shapes;
@@ -122,23 +123,23 @@ class TableBuilder {
  public:
   explicit TableBuilder(const Container& container);
 
-  // Copies what `array` refers to. It has a content for each of `framed`, or is a MapTensor; its
-  // bytes are those of its content, or of its parts.
+  // Copies the data of `array`. It has a content for each of `framed`, or is a MapTensor. Its bytes
+  // are those of its content, or of its parts.
   void Add(const StoredArray& array);
 
   void SetMetadata(std::shared_ptr<const FileStrings> metadata);
 
   size_t size() const { return entries_.size(); }
-  // The array that was added as this, which refers to what the builder holds.
+  // The array with this number in the order of Add. It refers to data of the builder.
   StoredArray At(size_t number) const { return ArrayOf(entries_[number]); }
   void SetDType(size_t number, DType dtype) { entries_[number].dtype = dtype; }
-  // Puts the arrays in the order of their contents, which each has one of; of those that begin
-  // where another does, first those without bytes, in the order in which they were added.
+  // Puts the arrays in the order of their contents; each has exactly one. Of arrays that begin at
+  // the same offset, those without bytes come first, in the order in which they were added.
   void SortByContent();
 
   // About the bytes of memory that it holds and, once made, the table.
   size_t memory() const;
-  // What making the table takes besides.
+  // The additional memory for making the table.
   size_t BytesToFinish() const { return entries_.size() * kFinished; }
   std::shared_ptr<const FileTable> Finish() &&;
 
@@ -155,7 +156,7 @@ class TableBuilder {
     DType dtype = DType::kFloat32;
     bool has_contents = false;  // as many, behind `framed`; else these are the same
   };
-  // The shapes of one layer of a model, and some more.
+  // The shapes of a model's layer, and some more.
   static constexpr size_t kRecentShapes = 16;
   static constexpr size_t kFinished = sizeof(StoredArray) + sizeof(uint32_t);
 
@@ -172,10 +173,10 @@ class TableBuilder {
 
 // A CRC-32 that a file states of itself.
 struct StatedCrc {
-  // What the number is of.
+  // The bytes that the number covers.
   enum class Of {
     kBytes,   // `covered` as it stands in the file
-    kArrays,  // the arrays' names and contents, by name; `covered` is where the contents lie
+    kArrays,  // the arrays' names and contents, by name; `covered` has the contents
   };
 
   uint64_t value = 0;
@@ -185,14 +186,14 @@ struct StatedCrc {
   Of of = Of::kBytes;
 };
 
-// What reading a file yields: its table, and what is the file's own.
+// The result of reading a file: its table, and facts about this file alone.
 struct TableOfFile {
-  // Another file's, where the reader was given that and they are equal.
+  // Another file's table, if the reader was given one that is equal.
   std::shared_ptr<const FileTable> table;
   std::optional<StatedCrc> crc;  // not checked
   // Whether metadata says of the file if redundancy was removed from its set.
   bool states_redundancy = false;
-  // The metadata DCP_SHARDING_INFO, not parsed; empty where there is none.
+  // The metadata DCP_SHARDING_INFO, not parsed; empty if there is none.
   std::string sharding_info = {};
 };
 

@@ -51,7 +51,7 @@ bool IsHtml(std::string_view head) {
   });
 }
 
-// What JSON files are told by, in this order.
+// The keys that identify kinds of JSON files, in this order.
 constexpr Signature kJsonKeys[] = {
     {"\"weight_map\"", "the index of a folder of whole tensors; give the folder that it lies in"},
     {"\"state_dict_metadata\"", "the metadata.json of a MindFormers 2.0 checkpoint"},

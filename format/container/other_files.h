@@ -6,9 +6,9 @@
 
 namespace reshard {
 
-// Returns "a gzip file; unpack it first" and the like for a file that begins with `head`, where it
-// shows what else it is; else nothing. Of a tar archive it takes the first 263 bytes to tell, of
-// JSON those up to the key that tells.
+// Returns the kind of a file that begins with `head`, such as "a gzip file; unpack it first"; "" if
+// it is unknown. A tar archive needs the first 263 bytes; JSON needs the bytes up to its typical
+// key.
 std::string_view KindOfOtherFile(std::string_view head);
 
 }  // namespace reshard

@@ -1,7 +1,7 @@
 // The table of containers: all formats of checkpoint files that are read and written, a row each.
 //
-// Nothing above this lists containers or tells them apart but by the properties of their rows; code
-// that is about one container, such as folders of safetensors files, names that one's row.
+// Code above uses only the properties of the rows, and does not list containers or tell them apart.
+// Code for one container, such as for folders of safetensors files, names its row.
 #ifndef RESHARD_FORMAT_CONTAINER_TABLE_CONTAINER_TABLE_H_
 #define RESHARD_FORMAT_CONTAINER_TABLE_CONTAINER_TABLE_H_
 
@@ -20,35 +20,36 @@
 
 namespace reshard {
 
-// Returns the container whose extension `file_name` has, or null.
+// Returns the container with the extension of `file_name`, or null.
 const Container* ContainerNamed(std::string_view file_name);
 
 // Returns the extension of a checkpoint, ".ckpt" or ".safetensors", if `file_name` has one; else
-// nothing.
+// "".
 std::string_view CheckpointExtension(std::string_view file_name);
 
-// Returns the container of a file that begins with `head`, kSignatureBytes bytes or more, where
-// they leave no doubt; else null.
+// Returns the container of a file that begins with `head`, kSignatureBytes bytes or more, if there
+// is no doubt; else null.
 const Container* ContainerCertainlyOf(std::span<const std::byte> head);
 
 // Returns the container of a file of `file_size` bytes that begins with `head`: its first
-// kSignatureBytes bytes or more, or all of a smaller one. A checkpoint of MindSpore has no
-// signature: any file that nothing else knows is taken for one. Never null.
-// Errors: kUnsupported for an encrypted checkpoint (naming the mode) and for files of other kinds,
-// kCorrupt for JSON text and an empty file.
+// kSignatureBytes bytes or more, or all of a smaller file. A checkpoint of MindSpore has no
+// signature, so any file of unknown kind counts as one. Never null.
+// Errors:
+//   kUnsupported: an encrypted checkpoint (naming the mode), or another kind of file
+//   kCorrupt: JSON text, or an empty file
 Result<const Container*> ContainerOf(std::span<const std::byte> head, uint64_t file_size);
 
 // Returns the container in which files of `container` are written again: itself, or where its files
 // are only read, safetensors.
 const Container& WrittenAs(const Container& container);
 
-// Finds the container by the first bytes, and reads the table: Container::read_table. The bytes
-// need not be those of a file.
+// Finds the container from the first bytes, and reads the table: Container::read_table. The bytes
+// may come from another place than a file.
 Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory = {},
                               const std::shared_ptr<const FileTable>& like = nullptr);
 
-// Finds the container by the first bytes, and returns what Container::covered_by_crc does; nothing
-// for bytes that are in no container: reading the file says what they are.
+// Finds the container from the first bytes, and returns the result of Container::covered_by_crc.
+// Returns no value for bytes of no container; reading the file reports their kind.
 Result<std::optional<ByteRange>> CoveredByCrc(const FileBytes& bytes);
 
 }  // namespace reshard

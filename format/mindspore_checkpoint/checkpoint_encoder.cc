@@ -32,7 +32,7 @@ uint64_t FieldBytes(uint64_t length) {
   return kKeyBytes + CodedOutputStream::VarintSize64(length) + length;
 }
 
-// These write a field, or what is before its bytes, and return the end.
+// These write a field, or the part in front of its bytes, and return the end.
 uint8_t* WriteNumber(char key, uint64_t number, uint8_t* to) {
   *to++ = static_cast<uint8_t>(key);
   return CodedOutputStream::WriteVarint64ToArray(number, to);

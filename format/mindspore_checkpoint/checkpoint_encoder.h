@@ -18,7 +18,7 @@
 
 namespace reshard {
 
-// A tensor with more content bytes than this is written as several Values, cut at multiples of it.
+// A tensor with more content bytes is written as several Values, cut at multiples of this.
 inline constexpr uint64_t kValueContentBytes = uint64_t{512} << 20;
 
 // Whether a checkpoint has a tensor_type for tensors of `dtype`.
@@ -32,14 +32,14 @@ std::string EncodeCrcTrailer(uint32_t crc);
 std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& dims,
                               uint64_t content_bytes);
 
-// Returns what stands before each of the three contents of a Value of a MapTensor; the last content
-// ends the Value.
+// Returns the headers in front of the three contents of a MapTensor's Value. The last content ends
+// the Value.
 std::array<std::string, kMapTensors> EncodeMapTensorHeaders(
     std::string_view tag, std::span<const MapTensorPart, kMapTensors> parts);
 
 // As Container::encode, without a CRC. A tensor becomes Values of up to kValueContentBytes, each
-// with a header. Texts and MapTensors are taken as they stand, headers included, where they keep
-// their names, else with headers of the new one.
+// with a header. Texts and MapTensors are copied with their headers. If an array gets a new name,
+// its headers are made again.
 Status EncodeMindSpore(size_t arrays, const ArrayHeaderAt& header_at, const TakeFrames& take);
 
 }  // namespace reshard

@@ -20,10 +20,10 @@
 namespace reshard {
 namespace {
 
-// A disk reads what lies between headers as fast when these are no farther from each other.
+// Up to this distance between headers, a disk reads the bytes in between as fast.
 constexpr uint64_t kReadAheadDistance = uint64_t{64} << 10;
 
-// Returns the CRC-32 of the trailer when `tail`, the last bytes of a file, is one, or nothing.
+// Returns the CRC-32 if `tail`, the last bytes of a file, is a trailer; else no value.
 Result<std::optional<uint64_t>> ParseCrcTrailer(std::span<const std::byte, kCrcTrailerBytes> tail) {
   if (!std::equal(kCrcMark.begin(), kCrcMark.end(), tail.begin(),
                   [](char c, std::byte b) { return std::byte{static_cast<uint8_t>(c)} == b; })) {
@@ -45,7 +45,7 @@ struct Trailer {
   ByteRange covered;
 };
 
-// Returns the file's trailer, where there is one.
+// Returns the file's trailer, if there is one.
 Result<std::optional<Trailer>> ReadTrailer(const FileBytes& file) {
   if (file.size < kCrcTrailerBytes) return std::optional<Trailer>();
   const uint64_t begin = file.size - kCrcTrailerBytes;
@@ -73,13 +73,13 @@ class CloseHeaders {
  public:
   explicit CloseHeaders(uint64_t near) : near_(near) {}
 
-  // The header at `next` lies `distance` bytes behind the one before it, or behind what was read of
-  // the file.
+  // The header at `next` lies `distance` bytes behind the header before, or behind the last read
+  // byte.
   void Pass(uint64_t next, uint64_t distance) {
     if (distance >= near_) begin_ = next;
   }
 
-  // How far the header at `offset` lies behind the first of them.
+  // The distance of the header at `offset` from the first close one.
   uint64_t SpanTo(uint64_t offset) const { return offset - std::min(begin_, offset); }
 
  private:
@@ -87,8 +87,8 @@ class CloseHeaders {
   uint64_t begin_ = 0;
 };
 
-// Where the headers of the file lie if they lie as in another one, as they do in files of one
-// stage. Nothing more is said once they do not.
+// The places of headers in another file, for a file that is alike, as files of a stage are. Gives
+// no places from the first difference on.
 class HeadersOfAnother {
  public:
   // `table` is the other file's, or null.
@@ -107,8 +107,8 @@ class HeadersOfAnother {
     }
   }
 
-  // Returns for how many bytes from `offset` on, where the next Value begins or goes on, headers
-  // are close, up to `most` or some more.
+  // Returns for how many bytes from `offset` on headers are close, up to about `most`. The next
+  // Value begins or continues at `offset`.
   uint64_t SpanFrom(uint64_t offset, uint64_t most) {
     if (table_ == nullptr || !is_seen_) return 0;  // it may be any file before
     if (looked_at_ < array_) looked_at_ = array_;
@@ -143,24 +143,25 @@ class HeadersOfAnother {
   }
 
  private:
-  std::shared_ptr<const FileTable> table_;  // null where the file turned out to be another
-  size_t array_ = 0;                        // of the table, whose Values come next
+  std::shared_ptr<const FileTable> table_;  // null after a difference between the files
+  size_t array_ = 0;                        // in the table, the array of the next Values
   size_t value_ = 0;                        // of the array
-  bool is_seen_ = false;                    // a Value was where it is in the table
+  bool is_seen_ = false;                    // a Value was at its place in the table
   size_t looked_at_ = 0;                    // arrays before this one are close up to close_end_
   uint64_t close_end_ = 0;
   size_t asked_ = 0;  // the headers of arrays before this one were asked for
 };
 
-// Reads ahead where headers lie so close together that a disk reads what is between them as fast:
-// never more than the stretch of close headers spans already, so that a few small parameters among
-// large ones cost nothing, or than it goes on for in another file that is alike so far.
+// Reads ahead while headers lie so close together that a disk reads the bytes in between as fast.
+// It reads at most as far ahead as the present stretch of close headers is long, so a few small
+// parameters among large ones cost no extra reads. If another file is alike so far, its stretch
+// counts.
 class HeaderReadAhead {
  public:
   explicit HeaderReadAhead(const FileBytes& file)
       : file_(file), most_(std::clamp(file.bytes_ahead / kFilesAtATime, kLargePage, kMost)) {}
 
-  // The most that is asked for where it is known that headers are close.
+  // The limit if it is known that headers are close.
   uint64_t most() const { return most_; }
 
   // Before bytes from `offset` on are read. Headers are close for `before` bytes before it, and are
@@ -186,17 +187,16 @@ class HeaderReadAhead {
   static constexpr uint64_t kLargePage = uint64_t{2} << 20;
   static constexpr uint64_t kLeast = uint64_t{256} << 10;
   static constexpr uint64_t kMost = 4 * kLargePage;
-  // What the others could ask for must not be taken away from them.
+  // Leaves room for the requests of other files.
   static constexpr uint64_t kFilesAtATime = 4;
 
   const FileBytes& file_;
   const uint64_t most_;
-  uint64_t ahead_ = 0;  // the end of what is read ahead
+  uint64_t ahead_ = 0;  // the end of the bytes that were read ahead
 };
 
-// Guesses where the next headers lie, and has a server send them before they are wanted: what waits
-// for one answer after the other waits for as many at a time. Values repeat the lengths of those
-// before them, as the layers of a model do.
+// Guesses the places of the next headers, and makes a server send them before they are needed. So a
+// reader waits for many answers at a time. Lengths of Values repeat, as the layers of a model do.
 class HeaderGuess {
  public:
   explicit HeaderGuess(const FileBytes& file) : file_(file) {}
@@ -234,7 +234,7 @@ class HeaderGuess {
     return {};
   }
 
-  // Returns the end of what was asked for around `offset`, `offset` where that was not.
+  // Returns the end of the requested bytes around `offset`; `offset` if it was not requested.
   uint64_t AskedFrom(uint64_t offset) const {
     const auto part = std::find(parts_.begin(), parts_.end(), offset / kPart + 1);
     return part == parts_.end() ? offset : std::min(*part * kPart, file_.size);
@@ -249,7 +249,8 @@ class HeaderGuess {
   // Returns the length that the Value number `i` from here on ought to have.
   uint64_t Next(size_t i) const { return lengths_[lengths_.size() - period_ + i % period_]; }
 
-  // Returns how many Values ago what the last two did was done before, or what the last one did.
+  // Returns the period of the lengths: the distance to an earlier pair equal to the last two
+  // Values, or to an earlier one equal to the last Value.
   size_t Period() const {
     const size_t last = lengths_.size() - 1;
     size_t single = 0;
@@ -261,7 +262,7 @@ class HeaderGuess {
     return std::max<size_t>(single, 1);
   }
 
-  // What was asked for from number `first` on was asked for in vain.
+  // Gives up the requests from number `first` on: they were wrong.
   void GiveUp(size_t first) {
     if (first >= asked_.size()) return;
     credit_ -= std::min(credit_, asked_.size() - first);
@@ -284,14 +285,14 @@ class HeaderGuess {
   size_t period_ = 1;
   uint64_t end_ = 0;
   size_t credit_ = kMostHeadersAhead;
-  std::deque<uint64_t> asked_;  // where the next Values ought to begin
+  std::deque<uint64_t> asked_;  // the guessed begins of the next Values
   // Numbers of the parts of the file that were asked for last, and 1; 0: none.
   std::array<uint64_t, 4 * kMostHeadersAhead> parts_{};
   size_t next_part_ = 0;
 };
 
-// The header bytes that are being parsed; the file's first ones to begin with. What it reads is
-// stated in checkpoint_reader.h.
+// The header bytes that are being parsed, at first the begin of the file. checkpoint_reader.h
+// describes its reads.
 class HeaderWindow {
  public:
   HeaderWindow(const FileBytes& file, std::vector<std::byte> head,
@@ -334,8 +335,8 @@ class HeaderWindow {
     const uint64_t asked = guess_.AskedFrom(needed.offset);
     const bool is_asked = asked >= needed.end();
     const uint64_t block = span == 0 || is_asked ? 0 : std::clamp(span, near_, kMostHeaderBlock);
-    // What was read already of a header that goes on behind the window is read again with it: its
-    // strings are read last.
+    // A header that continues behind the window is read again from its begin: its strings are read
+    // last.
     const bool is_whole = needed.offset - value < std::max(block, kHeaderPage);
     uint64_t begin = is_whole ? value : needed.offset;
     // Reads that pass the page cache by want whole pages.
@@ -355,7 +356,7 @@ class HeaderWindow {
     Take(begin, end - begin);
     Status status = file_.read(offset_, bytes_);
     if (status.ok() || block == 0) return status;
-    // Bytes beside those that are needed may be to blame, which nobody needs.
+    // Unneeded bytes beside the needed ones may be the cause.
     dense_.Pass(needed.offset, near_);
     return Move(needed, message);
   }
@@ -384,7 +385,7 @@ class HeaderWindow {
   std::vector<std::byte> head_;
   std::unique_ptr<std::byte[]> buffer_;
   size_t room_ = 0;             // bytes in buffer_
-  std::span<std::byte> bytes_;  // in one of them
+  std::span<std::byte> bytes_;  // a part of one of these buffers
 };
 
 }  // namespace

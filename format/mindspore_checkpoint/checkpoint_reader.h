@@ -16,54 +16,57 @@
 
 namespace reshard {
 
-// Headers are *close* where each Value takes fewer bytes than this: then reading what is between
-// them costs less than another request.
+// Headers are *close* if each Value takes fewer bytes than this. Then reading the bytes in between
+// costs less than another request.
 inline constexpr uint64_t kHeaderDistance = uint64_t{16} << 10;
-// The same on a network or FUSE file system, where a request waits for a server.
+// The same on a network or FUSE file system, on which a request waits for a server.
 inline constexpr uint64_t kRemoteHeaderDistance = uint64_t{256} << 10;
 
-// The most bytes of a block of close headers: about what file systems ask a server for at a time.
+// The most bytes in a block of close headers: about the size of a file system's request to a
+// server.
 inline constexpr uint64_t kMostHeaderBlock = uint64_t{1} << 20;
 
-// The most headers that are asked for ahead: where a request waits for a server, or of a file that
-// is like another one.
+// The most headers that are requested ahead, from a server or in a file that is like another one.
 inline constexpr size_t kMostHeadersAhead = 15;
 
-// Reads the table of the file that begins with `head`, its first page or all of a smaller one.
+// Reads the table of the file that begins with `head`, its first page or all of a smaller file.
 //
-// Besides `head` and the last 17 bytes it reads, each up to the end of a page,
-// - where headers are not close: a request for each Value, of its header;
-// - where they are: blocks of as many bytes as the Values since the last one that was not close
-//   take, but no fewer than the distance above and no more than kMostHeaderBlock, from the begin
-//   of a page on. So the first block takes one distance, and each takes at most twice as many as
-//   the one before it.
-// On a network or FUSE file system, where headers are not close, those of as many as
-// kMostHeadersAhead of the next Values are asked for before they are wanted, 64 KiB each, where
-// they lie if lengths repeat as they did before. No more are asked for in vain than there were
-// headers that lay where they were guessed, and kMostHeadersAhead; and what was asked for is read
-// up to its end, whatever is close. A header that goes on behind what was read, because it is
-// longer than all before it or crosses the end of a block, is read once more, whole. A block that
-// cannot be read is no error while the bytes can that are needed.
+// It reads `head`, the last 17 bytes, and these ranges, each up to the end of a page:
+// - If headers are not close: a request for each Value, with its header.
+// - If headers are close: blocks from the begin of a page on. A block has as many bytes as the
+//   Values
+//   since the last one that was not close. It has at least the distance above, and at most
+//   kMostHeaderBlock. So the first block has that distance, and each is at most twice the last one.
 //
-// Errors: kCorrupt (path, parameter, offset, expected, found), kResourceExhausted beyond
-// kMaxTableBytes, and those of `file` and of `memory`, which is asked now and then.
+// A header that continues behind the read bytes, because it is the longest so far or crosses the
+// end of a block, is read again as a whole. A block that cannot be read is an error only if needed
+// bytes cannot be read.
 //
-// Of a local file, what lies between headers is read ahead as far as they have been close (64 KiB)
-// behind, up to 2 MiB and the end of a large page.
+// On a network or FUSE file system, headers that are not close are requested ahead: up to
+// kMostHeadersAhead, 64 KiB each, at guessed places. A guess assumes that lengths repeat. The
+// number of useless requests is at most the number of correct guesses plus kMostHeadersAhead.
+// Requested bytes are read to their end, close or not.
 //
-// Where `like`, the table of another file or null, is what would be made, it is what is returned.
-// As long as Values lie where it says, the file is read ahead as far as headers are close there, up
-// to 8 MiB, and of those that are not as many as kMostHeadersAhead, each its own bytes only.
+// In a local file, bytes between headers are read ahead. The distance is as long as headers have
+// been close (64 KiB) so far, at most 2 MiB and to the end of a large page.
+//
+// `like` is the table of another file, or null. If both tables would be equal, it is the result. As
+// long as Values lie at its places, the file is read ahead as far as headers are close there, up to
+// 8 MiB. Up to kMostHeadersAhead headers that are not close are requested ahead, with their exact
+// bytes.
+//
+// Errors: kCorrupt (path, parameter, offset, expected, found); kResourceExhausted beyond
+// kMaxTableBytes; as `file` and `memory`, which is called now and then.
 Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::byte> head,
                                        const MemoryCheck& memory,
                                        const std::shared_ptr<const FileTable>& like);
 
-// Whether who reads this table from a disk mostly waits for one header after the other: where of
-// eight Values one is too long for what is between its header and the next one to be read ahead.
+// Whether reading this table from a disk mostly waits for one header after the other. It does if
+// one of eight Values is too long for reading ahead from its header to the next one.
 bool WaitsForHeaders(const FileTable& table);
 
-// Returns what the CRC-32 of the file's trailer is of, or nothing where it has no trailer. Reads
-// the last 17 bytes only. Errors: kCorrupt when the number is not one of 32 bits; those of `file`.
+// Returns the bytes that the CRC-32 in the file's trailer covers, or no value if there is no
+// trailer. Reads the last 17 bytes only. Errors: kCorrupt if the number exceeds 32 bits; as `file`.
 Result<std::optional<ByteRange>> CoveredByTrailer(const FileBytes& file);
 
 }  // namespace reshard

@@ -62,7 +62,7 @@ Result<uint64_t> BytesOfDims(std::string_view name, uint64_t offset, const Shape
       negative ? ", but no size may be negative" : " make more bytes than 63 bits can count");
 }
 
-// Of one parameter, whose memory the next one takes.
+// Of a parameter. The next one reuses the memory.
 constexpr size_t kMostValuesKept = 64;
 
 // About the bytes of an allocation.
@@ -93,7 +93,7 @@ bool ParameterGrouping::IsAsThere(const ParsedValue& value) const {
 
 void ParameterGrouping::Store() {
   for (size_t i = 0; i + 1 < alike_; ++i) builder_.Add(like_->arrays()[i]);
-  if (alike_ > 0) {  // more of it may follow, which has to have the same dims
+  if (alike_ > 0) {  // more Values of the array may follow and must have the same dims
     const StoredArray& there = like_->arrays()[alike_ - 1];
     last_ = {.name = std::string(there.name),
              .kind = there.kind,
@@ -218,7 +218,7 @@ Status ParameterGrouping::Append(const ParsedValue& value) {
   return {};
 }
 
-// Compares the content of a parameter whose Values are all known with its dims, and keeps it.
+// Compares the content of a parameter with its dims, and stores it. All its Values are known.
 Status ParameterGrouping::EndParameter() {
   RESHARD_RETURN_IF_ERROR(CheckContent());
   builder_.Add({.name = last_.name,

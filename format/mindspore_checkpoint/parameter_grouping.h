@@ -1,13 +1,15 @@
-// ParameterGrouping: makes the parameters of a checkpoint of its Values, added in file order.
+// ParameterGrouping: makes the parameters of a checkpoint from its Values, added in file order.
 //
-// Adjacent Values of one tag are parts of one parameter: a tensor's contents concatenate, each
-// Value repeating dims and type; a MapTensor's Values have dims of their own. Not thread-safe.
+// Adjacent Values with the same tag are parts of one parameter. The contents of a tensor's Values
+// are concatenated; each repeats dims and type. A MapTensor's Values have their own dims. Not
+// thread-safe.
 //
-// Stored for each parameter: what a TableBuilder holds; for each Value: two ranges (32 bytes), be
-// it empty or not; for each tensor of a MapTensor: a MapTensorPart. kMaxTableBytes bounds them all.
+// It stores: for each parameter, the data of a TableBuilder; for each Value, two ranges (32 bytes),
+// even if it is empty; for each tensor of a MapTensor, a MapTensorPart. kMaxTableBytes bounds all
+// of it.
 //
-// Files of one stage ordinarily hold the same at the same places. So Values are compared with the
-// table of another file first, and nothing is stored as long as they are as that one says.
+// Files of a stage ordinarily hold the same at the same places. So Values are compared with the
+// table of another file first. They are stored only after the first difference.
 #ifndef RESHARD_FORMAT_MINDSPORE_CHECKPOINT_PARAMETER_GROUPING_H_
 #define RESHARD_FORMAT_MINDSPORE_CHECKPOINT_PARAMETER_GROUPING_H_
 
@@ -35,19 +37,19 @@ class ParameterGrouping {
   // kMaxTableBytes. Messages say parameter, offset, expected and found, but not the file.
   Status Add(const ParsedValue& value);
 
-  // Ends the last parameter and returns the table of all, the other file's where it is equal.
-  // Errors: as Add; kCorrupt for a name that comes again.
+  // Ends the last parameter and returns the table, or the other file's table if both are equal.
+  // Errors: as Add; kCorrupt for a repeated name.
   Result<std::shared_ptr<const FileTable>> Finish() &&;
 
   // Of the parameters that are stored; the last one is not complete.
   size_t size() const { return builder_.size() + (has_last_ ? 1 : 0); }
   // About the bytes of memory that all this and the table take, spare capacity included.
   size_t memory() const { return builder_.memory() + last_bytes_; }
-  // What Finish takes besides.
+  // The additional memory of Finish.
   size_t BytesToFinish() const { return builder_.BytesToFinish(); }
 
  private:
-  // A parameter of which Values may come.
+  // A parameter that may get further Values.
   struct Parameter {
     std::string name;
     ArrayKind kind = ArrayKind::kTensor;
@@ -61,7 +63,7 @@ class ParameterGrouping {
 
   // Whether a Value is a whole parameter, the one that comes next in the other file.
   bool IsAsThere(const ParsedValue& value) const;
-  // Stores those that were as in the other file, and compares no more.
+  // Stores the Values that were equal in the other file, and ends the comparison.
   void Store();
   Status Begin(const ParsedValue& value);
   Status Extend(const ParsedValue& value) const;
@@ -71,7 +73,7 @@ class ParameterGrouping {
 
   std::shared_ptr<const FileTable> like_;      // null: not compared any more
   size_t alike_ = 0;                           // so many are as there
-  bool zero_dims_ = false;                     // of the last of them: dims are [0] as written
+  bool zero_dims_ = false;                     // of the last Value: dims are [0] as written
   TableBuilder builder_{kMindSporeContainer};  // of the parameters before the last
   bool has_last_ = false;
   Parameter last_;         // its memory is the next one's

@@ -206,8 +206,8 @@ bool ValueParser::ParseField() {
   return true;
 }
 
-// A length-delimited field, whose bytes [begin, begin + length) lie in the current message: a
-// message to enter, a string to note, or something to hop over.
+// A length-delimited field in the current message, with the bytes [begin, begin + length): a
+// message to enter, a string to note, or a field to skip.
 void ValueParser::ParseBlock(uint32_t field, uint64_t begin, uint64_t length) {
   const uint64_t end = begin + length;
   const uint64_t field_offset = std::exchange(position_, end);
@@ -268,7 +268,7 @@ void ValueParser::AddDim(uint64_t varint) {
   if (tensor.dims.size() < kMaxDims) tensor.dims.push_back(static_cast<int64_t>(varint));
 }
 
-// Reads the strings of a Value whose message is over.
+// Reads the strings of a Value at the end of its message.
 bool ValueParser::FinishValue() {
   if (strings_read_ == 0) {
     if (!tag_) return Fail("it has no tag");

@@ -1,11 +1,10 @@
-// ValueParser: reads the Values of a checkpoint out of small windows of the file (SPEC.md,
-// "Values").
+// ValueParser: reads the Values of a checkpoint from small windows of the file (SPEC.md, "Values").
 //
-// It reads keys, lengths, dims and strings and hops over content and unknown fields by their
-// length, so that the size of a file does not matter. Its answer is libprotobuf's for the same
-// bytes (any order of fields, repeated ones, merged messages, packed dims, unknown fields and
-// groups), except that a length may be as large as the file, and that a Value beyond the limits
-// below is refused.
+// It reads keys, lengths, dims and strings, and skips content and unknown fields by their length,
+// so the size of a file does not matter. Its results equal libprotobuf's for the same bytes: any
+// order of fields, repeated fields, merged messages, packed dims, unknown fields and groups. There
+// are two exceptions. A length may be as large as the file. A Value beyond the limits below is
+// refused.
 //
 // The caller owns the loop and the windows:
 //
@@ -47,8 +46,7 @@ inline constexpr uint64_t kMaxTypeBytes = 64;
 // Keys, values and status.
 inline constexpr size_t kMapTensors = 3;
 
-// A TensorProto as it is written; nothing is said yet about dims, type and content fitting
-// together.
+// A TensorProto as it is written. It is not checked yet that dims, type and content fit together.
 struct ParsedTensor {
   Shape dims;  // at most kMaxDims; negative ones are possible
   std::string type;
@@ -77,8 +75,8 @@ class ValueParser {
   // Errors: kCorrupt, with offsets but without the file's name; the parser is of no use after one.
   Result<Event> Advance(uint64_t offset, std::span<const std::byte> window);
 
-  // After kNeedsBytes: what the next window has to cover, at most kMaxTagBytes, without a byte that
-  // is not a header's. It may cover more.
+  // After kNeedsBytes: the range that the next window has to cover. It has at most kMaxTagBytes,
+  // only bytes of headers. The window may cover more.
   const ByteRange& needed() const { return needed_; }
   // The message of the Value at hand, or of the last one; key and length included.
   const ByteRange& message() const { return value_.message; }
@@ -91,11 +89,11 @@ class ValueParser {
     Message message;
     uint64_t end;
   };
-  // What is known of a TensorProto before its Value ends: the last string of a name counts, so none
-  // is read earlier.
+  // The known fields of a TensorProto before its Value ends. A name's last string counts, so
+  // strings are read at the end.
   struct TensorFields {
-    Shape dims;              // the first kMaxDims of them
-    uint64_t dim_count = 0;  // all of them
+    Shape dims;              // the first kMaxDims dims
+    uint64_t dim_count = 0;  // the number of all dims
     std::optional<ByteRange> type;
     std::optional<ByteRange> content;
   };
@@ -104,9 +102,8 @@ class ValueParser {
     uint32_t wire_type;
   };
 
-  // Parses the next Value where it is written as MindSpore writes tensors, and its header lies in
-  // the window. Returns false, and has changed nothing, where it is not: then it is gone through
-  // field by field.
+  // Parses the next Value if it is written as MindSpore writes tensors, and its header lies in the
+  // window. Otherwise returns false without a change, and the Value is parsed field by field.
   bool ParseUsualValue();
 
   // These return false when they cannot go on: either needed_ or error_ says why.

@@ -13,8 +13,8 @@ namespace reshard {
 
 inline constexpr uint64_t kMaxRenameMapBytes = uint64_t{64} << 20;
 
-// Parses a file without recursion. What names and patterns may be is not looked at. `path` names
-// the file in messages. Errors: kInvalidArgument; kCorrupt for a zero byte.
+// Parses a file without recursion. Does not check whether names and patterns are allowed. `path`
+// names the file in messages. Errors: kInvalidArgument; kCorrupt for a zero byte.
 Result<Renames> ParseRenameMap(const std::string& path, std::string_view bytes);
 
 }  // namespace reshard

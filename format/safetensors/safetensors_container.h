@@ -6,7 +6,7 @@
 
 namespace reshard {
 
-// Its signature: eight bytes of length, then what JSON begins with.
+// Its signature: eight bytes of length, then the begin of JSON.
 extern const Container kSafetensorsContainer;
 
 }  // namespace reshard

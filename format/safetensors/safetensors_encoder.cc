@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kAlignment = 8;
 
-// What is held of a tensor until the header is whole.
+// The facts about a tensor that are held until the header is complete.
 struct Entry {
   const SafetensorsType* type = nullptr;
   std::string name;
@@ -70,7 +70,7 @@ Result<Entry> EntryOf(const ArrayHeader& array, size_t number) {
   return entry;
 }
 
-// Appends `"__metadata__":{...}`, where there is something to say.
+// Appends `"__metadata__":{...}`, if there is any.
 Status AppendMetadata(const FileMetadata& metadata, const std::vector<Entry>& entries,
                       std::string& header) {
   std::string members;

@@ -14,15 +14,18 @@
 
 namespace reshard {
 
-// What a header has before its CRC-32, and that, the string's last quote included: as many bytes
-// for any number, with spaces behind it, as JSON allows.
+// The part of a header before its CRC-32, and the CRC-32 with the string's last quote. The length
+// is the same for any number, as spaces follow the number, which JSON allows.
 inline constexpr std::string_view kCrcMember = "\"crc_num\":\"";
 std::string CrcMemberValue(uint32_t crc);
 
-// As Container::encode. The header comes first; tensors are ordered by dtype and
-// name, so all of them are asked for before the first is taken, and their names are held meanwhile.
-// Errors: kUnsupported for what safetensors has no type for, a name that is no UTF-8 or is
-// "__metadata__", and a header beyond 100,000,000 bytes; those of `header_at` and of `take`.
+// As Container::encode. The header comes first, and tensors are ordered by dtype and name. So all
+// of them are asked for before the first is taken, and their names are held meanwhile.
+// Errors:
+//   kUnsupported: a tensor without a safetensors type; a name that is not UTF-8 or is
+//   "__metadata__";
+//     a header beyond 100,000,000 bytes
+//   as `header_at` and `take`
 Status EncodeSafetensors(const FileMetadata& metadata, size_t arrays,
                          const ArrayHeaderAt& header_at, const TakeLiteral& take_literal,
                          const TakeFrames& take);

@@ -72,8 +72,8 @@ class HeaderReader final : public JsonReader {
  private:
   // Depths.
   static constexpr size_t kHeader = 1;      // names, and __metadata__
-  static constexpr size_t kMember = 2;      // what is in one of them
-  static constexpr size_t kMostShown = 40;  // of what is not JSON
+  static constexpr size_t kMember = 2;      // the content of one object
+  static constexpr size_t kMostShown = 40;  // of text that is not JSON
   enum class Field : uint8_t { kDType, kShape, kOffsets };
 
   Status OnValue(JsonValue& value) override {
@@ -265,7 +265,7 @@ class HeaderReader final : public JsonReader {
     in_tensor_ = false;
     return CheckHeld();
   }
-  // Sizes of the last dimension are items, of several elements where these are less than a byte.
+  // The last dimension counts items. An item has several elements if these are smaller than a byte.
   ArrayKind CountItems(int64_t values) {
     if (values == 1) return ArrayKind::kTensor;
     if (shape_.empty() || shape_.back() % values != 0) return ArrayKind::kPacked;
@@ -358,7 +358,7 @@ class HeaderReader final : public JsonReader {
   uint64_t kept_ = 0;
 };
 
-// Checks the length of a header and returns where it ends.
+// Checks the length of a header and returns its end.
 Result<uint64_t> HeaderEnd(uint64_t file_size, std::span<const std::byte> head) {
   if (file_size < kLengthBytes) {
     return CorruptError(
@@ -403,7 +403,7 @@ Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const 
 Likeness LikenessOfSafetensors(std::span<const std::byte> head) {
   // No header comes near this length, and no checkpoint of MindSpore begins with less.
   constexpr uint64_t kNoHeader = uint64_t{1} << 40;
-  // JSON's first bytes, and that of a byte order mark, which must not be there.
+  // The first bytes of JSON, and of a byte order mark, which is not allowed.
   constexpr std::string_view kBegin = "{[ \t\r\n\xEF";
   if (head.size() <= kLengthBytes ||
       kBegin.find(std::to_integer<char>(head[kLengthBytes])) == std::string_view::npos) {

@@ -1,4 +1,4 @@
-// The element types of safetensors files, beside those of MindSpore (SPEC.md, "Types").
+// The element types of safetensors files, and their MindSpore counterparts (SPEC.md, "Types").
 //
 // Plain values and pure functions.
 #ifndef RESHARD_FORMAT_SAFETENSORS_SAFETENSORS_TYPES_H_
@@ -33,7 +33,7 @@ struct SafetensorsType {
 // Returns the type of a name in a header, or null.
 const SafetensorsType* FindSafetensorsType(std::string_view name);
 
-// Returns what a tensor of `dtype` is written as, or null where there is nothing.
+// Returns the type that a tensor of `dtype` is written as, or null if there is none.
 const SafetensorsType* SafetensorsTypeOf(DType dtype);
 
 // Returns the place of a type that is written: tensors are ordered by it.

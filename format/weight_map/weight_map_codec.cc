@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kLongestPath = 4096;
 constexpr std::string_view kShardExtension = ".safetensors";
 
-// Says what is wrong with the name of a file; nothing where it lies below the folder.
+// Returns the fault of a file's name; "" if it lies below the folder.
 std::string_view FaultOf(std::string_view path) {
   if (path.size() > kLongestPath) return "is longer than a path can be";
   if (!path.ends_with(kShardExtension)) return "does not end in .safetensors";
@@ -121,7 +121,7 @@ class WeightMapReader final : public JsonReader {
     return CheckMemory(memory_, map_.weights.size() * sizeof(MappedWeight));
   }
 
-  // What is not the name of a file.
+  // A value other than the name of a file.
   Status Other(std::string_view found) {
     if (depth() == 0) {
       return Error(fmt::format("expected an object with a \"weight_map\", found {}", found));
@@ -154,10 +154,10 @@ class WeightMapReader final : public JsonReader {
   std::map<std::string, uint32_t>::const_iterator last_ = files_.end();
   bool has_map_ = false;
   bool has_flat_ = false;
-  std::string ignored_;  // the first member of which nothing is known
+  std::string ignored_;  // the first unknown member
 };
 
-// Takes the next code point, which is UTF-8, off `text`; nothing where it is not.
+// Takes the next code point off `text`; no value if it is not UTF-8.
 std::optional<uint32_t> TakeCodePoint(std::string_view& text) {
   const auto lead = static_cast<unsigned char>(text.front());
   const size_t bytes = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
@@ -201,7 +201,7 @@ bool AppendAscii(std::string_view text, std::string& out) {
   return true;
 }
 
-// `indent` is that of one level; `metadata` is put between braces.
+// `indent` is the indentation of one level; `metadata` is put between braces.
 Result<std::string> EncodeMap(std::span<const MappedWeight> weights,
                               std::span<const std::string> files, const std::string& indent,
                               const std::string& metadata) {

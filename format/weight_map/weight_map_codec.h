@@ -39,12 +39,14 @@ struct WeightMap {
   const MappedWeight* Find(std::string_view name) const;
 };
 
-// Reads an index in blocks of up to 1 MiB, each once. Nothing is looked for in the file system.
-// Errors: kCorrupt (path, name, expected, found) for what SPEC.md forbids; kResourceExhausted for a
-// larger file; those of `file` and of `memory`, which is asked now and then.
+// Reads an index in blocks of up to 1 MiB, each once. Does not look for its files.
+// Errors:
+//   kCorrupt: breaks SPEC.md; names path, name, expected and found values
+//   kResourceExhausted: a larger file
+//   as `file` and `memory`, which is called now and then
 Result<WeightMap> ParseWeightMap(const FileBytes& file, const MemoryCheck& memory = {});
 
-// What an index says of all tensors together.
+// The statements of an index about all tensors together.
 struct WeightTotals {
   uint64_t elements = 0;
   uint64_t bytes = 0;

@@ -312,7 +312,7 @@ struct InferStrategyReport {
 // cuts. Equal bytes tell which rank holds which part, and so does the reference if it holds the
 // same values. The names in the files tell the stages of a pipeline. Reads every shard once; memory
 // is bounded.
-// Errors: those of opening checkpoints, and
+// Errors: from opening checkpoints, and
 //   kMismatch: no layout fits, or several with different results; the message lists parameters
 //   kAlreadyExists, kCancelled
 Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options);

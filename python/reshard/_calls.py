@@ -33,9 +33,9 @@ R = TypeVar("R")
 
 Size = Union[int, str]  # bytes, or as "256M"
 Texts = Union[str, Iterable[str]]
-Ranks = Union[int, str, Iterable[Union[int, str]]]  # 3, "0-7,9", or several of these
+Ranks = Union[int, str, Iterable[Union[int, str]]]  # 3, "0-7,9", or a list of such values
 Casts = Union[str, Iterable[str], Mapping[str, str]]  # "GLOB=TYPE", several, or {glob: type}
-NameMap = Union[StrPath, Mapping[str, Any]]  # a JSON file, or what stands in it
+NameMap = Union[StrPath, Mapping[str, Any]]  # a JSON file, or its content
 Source = Union[StrPath, Mapping[int, StrPath]]  # a path, or the file of each rank
 Shard = Union[str, tuple[int, int]]  # (0, 4), "0/4", or "auto"
 
@@ -49,7 +49,7 @@ def _plain(value: Any) -> Any:
     return dict(value) if is_mapping(value) else value
 
 
-# What a keyword's value is made of before the C++ module takes it; the others go as they are.
+# Conversions of keywords for the C++ module. Other keywords are passed as they are.
 _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "files": _texts,
     "name_map": _plain,
@@ -60,7 +60,7 @@ _CONVERTED: dict[str, Callable[[Any], Any]] = {
 
 
 def _own_words(given: Mapping[str, Any]) -> dict[str, str]:
-    """Those of a call with these keywords: digest and diff name strategies in their own way."""
+    """The keys of a call with these keywords. digest and diff have own names for strategies."""
     names = [name for name in ("strategy", "a_strategy", "b_strategy") if name in given]
     return {"source.strategy": " or ".join(names)} if names else {}
 
@@ -135,9 +135,10 @@ def convert(
 ) -> ConvertReport:
     """Lays a checkpoint out again, as a copy, as `reshard convert` does.
 
-    The keywords are its options, and None is its default (docs/reference/cli.md). All outputs appear or none
-    do: also when Ctrl-C, `cancel`, or what `progress` raises ends the call. `shard="auto"` takes
-    the numbers that mpirun, srun, torchrun and others put into the environment.
+    The keywords are its options, and None is its default (docs/reference/cli.md). All outputs
+    appear or none do, also if Ctrl-C, `cancel`, or an error in `progress` ends the call.
+    `shard="auto"` takes the numbers that mpirun, srun, torchrun and others put into the
+    environment.
     """
     return _run(_reshard.convert, dict(locals()))
 
@@ -151,9 +152,9 @@ def commit(
     progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> CommitReport:
-    """Publishes what the shards of a conversion have staged, if the last one was killed.
+    """Publishes the files that the shards of a conversion have staged, if the last one was killed.
 
-    NotFoundError where shards have not finished, which are named.
+    NotFoundError if shards have not finished; the message names them.
     """
     return _run(_reshard.commit, dict(locals()))
 
@@ -184,7 +185,7 @@ def report(
 ) -> PageReport:
     """Draws a conversion, or without strategies the files of a source, as one HTML page.
 
-    `param` names parameters whose ranks are drawn. A notebook shows the result in place.
+    `param` names the parameters to draw with their ranks. A notebook shows the result in place.
     """
     return _run(_reshard.report, dict(locals()))
 
@@ -199,8 +200,8 @@ def infer_strategy(
     progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> StrategyReport:
-    """Writes a lost strategy again: that of the ranks in `source`, of which `reference` has the
-    full tensors. JSON where the name of `output` ends in .json, else protobuf."""
+    """Writes a lost strategy again, for the ranks in `source`. `reference` has the full tensors. In
+    JSON if the name of `output` ends in .json, else in protobuf."""
     return _run(_reshard.infer_strategy, dict(locals()))
 
 
@@ -277,14 +278,14 @@ def convert_strategy(
     rename: NameMap | None = None,
     force: bool | None = None,
 ) -> ConvertedStrategyReport:
-    """Writes a strategy in JSON where the name of `output` ends in .json, else in protobuf."""
+    """Writes a strategy in JSON if the name of `output` ends in .json, else in protobuf."""
     return _of_strategy(_reshard.convert_strategy, dict(locals()))
 
 
 def merge_strategies(
     folder: StrPath, output: StrPath, *, force: bool | None = None
 ) -> MergedStrategyReport:
-    """Makes one file of those of a pipeline's stages, which `folder` has."""
+    """Merges the strategy files of a pipeline's stages in `folder` into one file."""
     return _of_strategy(_reshard.merge_strategies, dict(locals()))
 
 
@@ -331,7 +332,7 @@ def plan(
     progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> PlanReport:
-    """Plans and checks all that `convert` with these keywords would, and writes nothing."""
+    """Plans and checks a `convert` with these keywords, and writes no files."""
     return _run(_reshard.plan, dict(locals()))
 
 
@@ -369,8 +370,8 @@ def target(
     progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> TargetView:
-    """Plans and checks what `convert` with these keywords would, and returns its files to be read,
-    of which none is written."""
+    """Plans and checks a `convert` with these keywords, and returns its files for reading, without
+    writing them."""
     given = dict(locals())
 
     def opened(keywords: dict[str, Any], jobs: int, watch: Watch, _: dict[str, str]) -> TargetView:
@@ -435,8 +436,8 @@ def verify(
 
     `key_file` or `key_env` name the key of encrypted files, a file or an environment variable.
     `jobs` threads read; 0 is all cores, None the cores up to 4. `progress` is called ten times a
-    second and at the end; what it raises, or Ctrl-C, ends the call, and so does `cancel` once its
-    is_set() is true, with CancelledError.
+    second and at the end; its exceptions, or Ctrl-C, end the call. `cancel` ends it with
+    CancelledError once its is_set() is true.
     """
     return _run(_reshard.verify, dict(locals()))
 
@@ -471,7 +472,7 @@ def verify_against(
     progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> AgainstReport:
-    """Compares each byte of `target` with what the conversion of `source` gives."""
+    """Compares each byte of `target` with the expected output of a conversion of `source`."""
     return _run(_reshard.verify_against, dict(locals()))
 
 
@@ -513,7 +514,7 @@ def diff(
     progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> DiffReport:
-    """Compares two checkpoints, whatever they are cut into. Differences are a result."""
+    """Compares two checkpoints with any cuts. Differences are a result."""
     return _run(_reshard.diff, dict(locals()))
 
 
@@ -564,9 +565,11 @@ def recode(
     progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> RecodeReport:
-    """Writes each file in the other format and cuts nothing: `source` is a file, or a folder of
-    which all files of the other format are read, those whose names `files`, a regular expression,
-    matches somewhere."""
+    """Writes each file in the other format and cuts no tensors.
+
+    `source` is a file, or a folder. In a folder it reads all files of the other format. `files`,
+    a regular expression, restricts them to matching names.
+    """
     given = dict(locals())
     given["file_pattern"] = given.pop("files")  # `files` are paths to merge
     return _run(_reshard.recode, given)

@@ -21,7 +21,7 @@ from ._reports import Layout, size_in_words
 from ._store import WORDS, Io, Source, Store, again
 from ._tensor import Piece, Tensor
 
-# What get_tensor and read return: an array of NumPy's unless `framework` says otherwise.
+# The result of get_tensor and read: an array of NumPy unless `framework` says otherwise.
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
@@ -79,7 +79,7 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
 
     @property
     def ranks(self) -> list[int]:
-        """The ranks whose files are read, ascending."""
+        """The ranks with files that are read, ascending."""
         return list(self._store.files)
 
     @property
@@ -88,7 +88,7 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
 
     @property
     def step(self) -> str | None:
-        """ "EPOCH_STEP", where the names of all files tell it."""
+        """The step, "EPOCH_STEP", if the names of all files have it."""
         return self._store.step or None
 
     @property
@@ -118,8 +118,8 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
         return _errors.call(WORDS, self._store.opened().read_other, number)
 
     def metadata(self) -> dict[str, str]:
-        """As safetensors' safe_open has it: what is known besides the tensors, "format", "step" and
-        of one file the "crc" that it states. What is not known is left out."""
+        """As safetensors' safe_open has it: the known facts besides the tensors. These are
+        "format", "step", and the "crc" that a single file states. Unknown facts are left out."""
         found: dict[str, str] = {}
         formats = {os.path.splitext(path)[1] for path in self._store.files.values()}
         if formats in ({b".ckpt"}, {b".safetensors"}):
@@ -191,7 +191,7 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
         return cast("Checkpoint[Array]", alone)
 
     def select(self, *patterns: str) -> Selection:
-        """The tensors whose names match one of the patterns, as fnmatch.fnmatchcase has them."""
+        """The tensors with names that match one of the patterns, as in fnmatch.fnmatchcase."""
         return Selection(
             {
                 name: self[name]
@@ -211,11 +211,11 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
     ) -> dict[str, Array]:
         """Reads whole tensors, several threads side by side, and returns them by name.
 
-        `names` None: those of `out`, or all. `out` has NumPy arrays to be filled, as Tensor.read
-        takes them, for some names or all; what it lacks gets a new one. Nothing is read before all
-        of them fit. `jobs` threads; 0 is all cores, None the cores up to 4. `progress` and `cancel`
-        are as for reshard.verify. After an error, or Ctrl-C, the contents of the arrays mean
-        nothing.
+        `names` None: the names in `out`, or all. `out` has NumPy arrays to be filled, as
+        Tensor.read takes them, for some names or all; other names get a new array. The arrays
+        are checked before the first read. `jobs` threads; 0 is all cores, None the cores up to
+        4. `progress` and `cancel` are as for reshard.verify. After an error, or Ctrl-C, the
+        contents of the arrays have no meaning.
         """
         given: Mapping[str, NDArray[Any]] = {} if out is None else out
         if names is None:
@@ -346,15 +346,15 @@ def open(
 ) -> Checkpoint[Any]:
     """Opens a checkpoint as a mapping of tensors.
 
-    `path` is a folder with rank folders, a pattern with {rank}, a file, a folder of whole tensors,
-    or {rank: file}; `strategy` the strategy file or folder that it was saved with; `suffix` the
-    "-EPOCH_STEP" to take in each rank folder instead of the latest; `group_info` as for
-    reshard.convert. `key_file` or `key_env` name the key of encrypted files, a file or an
-    environment variable. `io`: "map" or "pread" decide how files are read; "auto" maps them, but
-    for those on network file systems.
+    `path` is a folder with rank folders, a pattern with {rank}, a file, a folder of whole
+    tensors, or {rank: file}. `strategy` is the strategy file or folder that it was saved with.
+    `suffix` is the "-EPOCH_STEP" to take in each rank folder instead of the latest. `group_info`
+    is as for reshard.convert. `key_file` or `key_env` name the key of encrypted files, a file or
+    an environment variable. `io`: "map" or "pread" decide how files are read; "auto" maps them,
+    except on network file systems.
 
-    `framework` says what `get_tensor` and `read` of the checkpoint return: NumPy's arrays, or
-    torch's or MindSpore's tensors, each of memory of its own. UnsupportedError where that is not
+    `framework` chooses the results of `get_tensor` and `read`: NumPy's arrays, or torch's or
+    MindSpore's tensors, each with its own memory. UnsupportedError if that framework is not
     installed.
     """
     _exchange.check(framework)

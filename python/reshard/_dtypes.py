@@ -38,11 +38,11 @@ _ML_DTYPES = {
 
 @functools.lru_cache(maxsize=None)
 def to_numpy(name: str, item_bytes: int) -> np.dtype[Any]:
-    """Returns the dtype for the element type `name`; bytes where neither library has one."""
+    """Returns the dtype for the element type `name`; bytes if neither library has one."""
     if name in _NUMPY:
         return np.dtype(_NUMPY[name])
     if name in _ML_DTYPES:
-        # On first use: importing reshard stays quick for those who need none of it.
+        # On first use, so that importing reshard stays quick for programs that do not need it.
         scalar: Any = getattr(_modules.load("ml_dtypes"), _ML_DTYPES[name], None)
         if scalar is not None:
             return cast("np.dtype[Any]", np.dtype(scalar))

@@ -14,8 +14,8 @@ T = TypeVar("T")
 class Error(Exception):
     """Base of all errors of reshard. `code` is the name of the C++ library's code for it.
 
-    `option` is the keyword that it is about, if the message names one. Those that are OSErrors have
-    `errno` and `strerror` where the system refused something.
+    `option` is the keyword that it is about, if the message names one. Subclasses of OSError
+    have `errno` and `strerror` if the system refused an operation.
     """
 
     code = "internal error"
@@ -53,7 +53,7 @@ class CorruptError(Error, ValueError):
 
 
 class UnsupportedError(Error, ValueError):
-    """Valid, but nothing that reshard handles."""
+    """Valid, but reshard does not handle it."""
 
     code = "unsupported"
 
@@ -127,13 +127,12 @@ def of_code(code: str, message: str) -> Error:
 
 
 def in_words(message: str, own: Mapping[str, str]) -> str:
-    """Names options as keywords; `own` has those of the call that are called otherwise, by the C++
-    library's names."""
+    """Names options as keywords. `own` has the call's other names, by the library's names."""
     return _reshard.in_words(message, dict(own))
 
 
 def call(own: Mapping[str, str], function: Callable[..., T], *arguments: Any) -> T:
-    """Calls a function of the module; what it refuses is raised as one of the classes above."""
+    """Calls a function of the module, and raises its errors as the classes above."""
     try:
         return function(*arguments)
     except _reshard.StatusError as error:

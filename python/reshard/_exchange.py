@@ -1,4 +1,4 @@
-"""Arrays on their way to torch, MindSpore, and whoever takes DLPack. All is CPU memory."""
+"""Arrays on their way to torch, MindSpore and users of DLPack. All is CPU memory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def is_installed(framework: str) -> bool:
 
 
 def check(framework: Framework) -> None:
-    """What cannot be made of arrays is said before any is read."""
+    """An array that cannot be made is reported before the first read."""
     if framework not in ("numpy", "torch", "mindspore"):
         raise _errors.InvalidArgumentError(
             f"framework: expected 'numpy', 'torch' or 'mindspore', found {framework!r}"
@@ -60,7 +60,7 @@ def check(framework: Framework) -> None:
 
 
 def made_of(framework: Framework, array: NDArray[Any], dtype_name: str) -> Any:
-    """The array as what `framework` has for it, in the same memory where that can be."""
+    """The array as the `framework`'s type for it, in the same memory if possible."""
     if framework == "torch":
         return to_torch(array, dtype_name)
     return to_mindspore(array, dtype_name) if framework == "mindspore" else array
@@ -73,7 +73,7 @@ def capsule(
     max_version: tuple[int, int] | None = None,
     dl_device: tuple[int, int] | None = None,
 ) -> Any:
-    """A DLPack capsule of the array, which whoever takes it may write to."""
+    """A DLPack capsule of the array. Its taker may write to it."""
     if stream is not None:
         raise BufferError("memory of the CPU has no stream")
     if dl_device is not None and tuple(dl_device) != CPU:
@@ -105,9 +105,9 @@ def to_torch(array: NDArray[Any], dtype_name: str) -> Any:
 
 
 def to_mindspore(array: NDArray[Any], dtype_name: str) -> Any:
-    """A mindspore.Tensor that has the array for its memory; a copy where MindSpore makes one.
+    """A mindspore.Tensor that has the array for its memory; a copy if MindSpore makes one.
 
-    Nobody else refers to it: Parameters share the memory only of such tensors.
+    It has no other references: Parameters share the memory only of such tensors.
     """
     mindspore = _modules.load("mindspore")
     if array.size and (dtype_name in _dtypes._NUMPY or dtype_name == "BFloat16"):

@@ -1,4 +1,4 @@
-"""What a value of any type is, for type checkers that know of it nothing more than its class."""
+"""Checks of a value's type, for type checkers that would otherwise infer only its class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index of a tensor selects, by numpy's rules: what to read, and where it goes."""
+"""The selection of a tensor's index, by numpy's rules: the boxes to read, and their places."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _LONGEST_GAP = 64 << 10
 
 
 class Run(NamedTuple):
-    """Indices of one axis that are read together: [begin, begin + extent)."""
+    """Indices of an axis that are read together: [begin, begin + extent)."""
 
     begin: int
     extent: int
     taken: Any  # of the extent: an int, a slice or an array
-    place: Any  # in the result's axis; None where the axis goes
+    place: Any  # in the result's axis; None if the index removes the axis
 
     @property
     def is_whole(self) -> bool:
@@ -33,11 +33,11 @@ class Run(NamedTuple):
 
 class Axis(NamedTuple):
     runs: list[Run]
-    length: int | None  # None: an int, whose axis goes
+    length: int | None  # None: an int, which removes the axis
 
 
 class Block(NamedTuple):
-    """A box to read, what is taken of it, and where that goes in the result."""
+    """A box to read, the part to take from it, and its place in the result."""
 
     begin: list[int]
     extent: list[int]
@@ -48,7 +48,7 @@ class Block(NamedTuple):
 class Selection(NamedTuple):
     axes: list[Axis]
     shape: tuple[int, ...]  # of the result
-    kept: tuple[int, ...]  # of the result without what None put in, its list's axis in its place
+    kept: tuple[int, ...]  # of the result without axes from None, with its list's axis in place
     list_first: int | None  # the axis in `kept` that numpy puts first, or None
     is_item: bool  # an element rather than an array
 
@@ -149,7 +149,7 @@ def _items(index: Any) -> tuple[Any, ...]:
 
 
 def select(index: Any, shape: tuple[int, ...], item_bytes: int) -> Selection:
-    """Returns what `index` selects of a tensor of this shape. Raises IndexError as numpy does."""
+    """Returns the selection of `index` in this shape. Raises IndexError as numpy does."""
     items = _items(index)
     ellipses = sum(item is Ellipsis for item in items)
     if ellipses > 1:
@@ -198,7 +198,7 @@ def select(index: Any, shape: tuple[int, ...], item_bytes: int) -> Selection:
         if axis.length is not None:
             result.append(axis.length)
             kept.append(axis.length)
-    # numpy puts the axis of a list first where what counts as advanced does not stand together.
+    # numpy puts the axis of a list first if the advanced indices are not adjacent.
     apart = list_at is not None and advanced[-1] - advanced[0] >= len(advanced)
     if apart:
         assert list_at is not None
@@ -222,12 +222,12 @@ def _is_new(full: list[Any], place: int) -> bool:
 
 
 def box_of(index: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], tuple[Any, ...]]:
-    """Returns the box that holds what `index` selects, and the index of the result in that box."""
+    """Returns the box with the selection of `index`, and the index of the result in it."""
     items = _items(index)
     for item in items:
         if not (item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item)):
             raise TypeError("a view takes integers, slices, ... and None; read lists with t[...]")
-    # No stride: nothing is read, so that one run is enough for each axis.
+    # No stride, as there is no read: a single run is enough for each axis.
     chosen = select(index, shape, 0)
     begin = [axis.runs[0].begin for axis in chosen.axes]
     extent = [axis.runs[0].extent for axis in chosen.axes]

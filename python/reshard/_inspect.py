@@ -1,4 +1,4 @@
-"""inspect: what checkpoints, folders of ranks and strategies hold, as they are."""
+"""inspect: the contents of checkpoints, folders of ranks and strategies, as they are."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class _Inspection:
                 self._fail(file, error)
 
     def _add_tensors(self, path: str) -> None:
-        """The full tensors, and how they are cut or what their values are."""
+        """The full tensors, and their cuts or values."""
         if self._measure is not None:
             keywords: dict[str, Any] = {
                 "path": path,
@@ -257,11 +257,13 @@ def inspect(
     progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> InspectReport:
-    """Says what checkpoint files, folders of ranks and strategies hold, as `reshard inspect` does.
+    """Lists the contents of checkpoint files, folders of ranks and strategies, as `reshard inspect`
+    does.
 
-    Of checkpoints only headers are read; with `values` all, on `jobs` threads. With `strategy`, of
-    the checkpoint at the path: its full tensors and how they are cut. What cannot be read is in
-    `errors` of the report; the first of them is raised where nothing else was found.
+    Reads only headers of checkpoints; with `values` all bytes, on `jobs` threads. With
+    `strategy`, describes the checkpoint at the path: its full tensors and their cuts. `errors`
+    of the report has the files that could not be read; if there are no others, the first error
+    is raised.
     """
     if not paths:
         raise _errors.InvalidArgumentError("inspect: expected at least one path")

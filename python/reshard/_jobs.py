@@ -9,7 +9,7 @@ from . import _modules
 
 # The most that a call takes by itself, as the command line's.
 _MOST = 4
-# Of what is larger several threads read parts.
+# Larger arrays are read in parts by several threads.
 _PIECE_BYTES = 32 << 20
 
 
@@ -18,7 +18,7 @@ def cores() -> int:
 
 
 def default() -> int:
-    """What `jobs=None` stands for."""
+    """The number of threads for `jobs=None`."""
     return min(cores(), _MOST)
 
 

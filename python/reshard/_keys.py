@@ -1,4 +1,4 @@
-"""Keys of encrypted files: named by where they are, so that no call takes the bytes."""
+"""Keys of encrypted files. Calls take the places of keys, never the bytes."""
 
 from __future__ import annotations
 

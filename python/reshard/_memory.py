@@ -14,10 +14,11 @@ _LARGE = 4 << 20
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An array that nothing is written to yet.
+    """An array without contents yet.
 
-    NumPy asks for huge pages, which a virtual machine may have to get from its host anew, for
-    several times what reading takes (bench/results/performance_notes.md): here the system's policy decides.
+    NumPy asks for huge pages. A virtual machine may have to get these from its host anew, which
+    takes several times as long as reading (bench/results/performance_notes.md). Here the
+    system's policy decides.
     """
     size = math.prod(shape) * dtype.itemsize
     if size < _LARGE:

@@ -7,7 +7,7 @@ import os
 import threading
 from typing import Any
 
-# While a thread imports, no other one forks: the child would wait for the import for ever.
+# While a thread imports, other threads do not fork: the child would wait for the import for ever.
 _importing = threading.RLock()
 os.register_at_fork(
     before=_importing.acquire,

@@ -25,7 +25,7 @@ def _word(name: str) -> str:
 
 
 def _values(name: str, kind: str, value: Any, folder: str) -> list[str]:
-    """What a keyword is on the command line. A mapping of names becomes a file in `folder`."""
+    """The command-line words for a keyword. A mapping of names becomes a file in `folder`."""
     if kind in ("switch", "switch_or_word"):
         if isinstance(value, str):
             return [f"{_word(name)}={value}"]

@@ -9,7 +9,7 @@ StrPath = Union[str, "os.PathLike[str]"]
 
 
 def encode(path: StrPath | None) -> bytes:
-    """Returns the path as the system has it; of None nothing."""
+    """Returns the path in the system's form; empty for None."""
     if path is None:
         return b""
     name = os.fspath(path)

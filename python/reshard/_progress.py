@@ -11,7 +11,7 @@ from typing import Any, Protocol, Union
 from . import _errors, _modules
 from ._results import Result
 
-# A call that ends sooner draws nothing.
+# A shorter call draws no bar.
 _BAR_AFTER_SECONDS = 0.5
 
 
@@ -27,13 +27,13 @@ class Progress(Result):
 
 
 class Event(Protocol):
-    """What `cancel` is asked, such as a threading.Event."""
+    """The interface of `cancel`, such as a threading.Event."""
 
     def is_set(self) -> bool: ...
 
 
-# None: a bar where stderr is a terminal or in a notebook; False: nothing; True: always a bar; a
-# callable; or a class that is made and updated as tqdm is.
+# None: a bar if stderr is a terminal, or in a notebook; False: no bar; True: always a bar; a
+# callable; or a class with the interface of tqdm.
 ProgressChoice = Union[None, bool, Callable[[Progress], object], type]
 
 
@@ -116,7 +116,8 @@ def _is_wanted() -> bool:
 
 
 class Watch:
-    """What the C++ module calls ten times a second and at the end, in the calling thread."""
+    """The callback of the C++ module, called ten times a second and at the end, in the calling
+    thread."""
 
     def __init__(self, progress: ProgressChoice, cancel: Event | None) -> None:
         self._cancel = cancel
@@ -133,7 +134,7 @@ class Watch:
             raise TypeError(f"progress: expected a bool, a callable or a class, not {progress!r}")
 
     def look(self) -> None:
-        """Raises where the call is to end."""
+        """Raises if the call should end."""
         if self._cancel is not None and self._cancel.is_set():
             raise _errors.CancelledError("cancelled by `cancel`")
 

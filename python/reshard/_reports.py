@@ -1,5 +1,5 @@
 """Results of the calls, with the names of the command line's JSON. Their fields are in `_fields`;
-here is what some of them can do."""
+this file has their additional methods."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def size_in_words(count: float) -> str:
 class ConvertReport(_fields.ConvertReportFields):
     @property
     def published(self) -> bool:
-        """Whether the whole set is in place; of a share, whether it put it there or found it there:
-        of those that end side by side one did."""
+        """Whether the whole set is in place. For a share: whether it put the set there or found it
+        there. If several shares end side by side, one of them put it there."""
         return self.shard is None or self.shard.published
 
 
@@ -55,7 +55,7 @@ class PlanReport(_fields.PlanReportFields):
 
 
 class VerifyReport(_fields.VerifyReportFields):
-    """What verify found. Damage is a result: ask `ok`."""
+    """The result of verify. Damage is a result: ask `ok`."""
 
     @property
     def ok(self) -> bool:
@@ -75,8 +75,8 @@ class Layout(_fields.LayoutFields):
     """How a strategy cuts a parameter (docs/reference/layouts.md)."""
 
     def box(self, shape: tuple[int, ...], rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Returns offsets and sizes of what a rank, counted within its stage, holds of a full
-        tensor of this shape."""
+        """Returns offsets and sizes of a rank's part in a full tensor of this shape. The rank
+        counts within its stage."""
         nested = self.tensor_map and is_tuple(self.tensor_map[0])
         return _errors.call(
             {},
@@ -96,5 +96,5 @@ class Strategy(_fields.StrategyFields):
         return {(layout.stage, layout.name): layout for layout in self.parameters}
 
     def layout(self, name: str, stage: int = 0) -> Layout | None:
-        """The layout of a parameter, or None where the strategy has none for it."""
+        """The layout of a parameter, or None if the strategy has none for it."""
         return self._by_stage_and_name.get((stage, name))

@@ -93,13 +93,13 @@ class Result:
         return {
             name: _plain(value)
             for name, value in zip(self.__match_args__, self._values())
-            # A field with a default is left out if it says nothing.
+            # A field with a default is left out if it has no information.
             if value is not None or not hasattr(type(self), name)
         }
 
 
 class Report(Result):
-    """What a call returns."""
+    """The result of a call."""
 
     def __bool__(self) -> bool:
         raise TypeError("a report is neither true nor false: ask its `ok` or `equal`")

@@ -15,13 +15,13 @@ from ._inspect import read_strategy
 from ._paths import StrPath, encode
 from ._reports import Strategy
 
-# Keywords by what the C++ library calls their options.
+# Keywords by the C++ library's names of their options.
 WORDS = {"source.files": "path", "source.strategy": "strategy"}
 
-# (path, bytes, mtime, digest) of each file; a digest is only there where the file is small and all
-# of it was read.
+# (path, bytes, mtime, digest) of each file; there is a digest only if the file is small and was
+# read whole.
 _Stamp = tuple[tuple[bytes, int, int, bytes], ...]
-# What another process opens the same files with: as `again` takes it.
+# The facts with which another process opens the same files; `again` takes them.
 Recipe = tuple[Any, Union[str, None], dict[str, Any], _Stamp, bytes]
 
 Source = Union[StrPath, Mapping[int, StrPath]]  # a path, or the file of each rank
@@ -65,7 +65,7 @@ class Store:
             "io": io,
             "key": _keys.read(key_file, key_env),
         }
-        # What is no path is said by encode.
+        # encode reports a value that is not a path.
         encode(None if isinstance(self.path, dict) else self.path)
         self._given = {name: value for name, value in keywords.items() if value is not None}
         try:
@@ -81,7 +81,7 @@ class Store:
         self.files = dict(opened.files())
         self.step = opened.step()
         self._strategy: Strategy | None = None  # read when it is asked for
-        # Who changes one of these says by it that the tensors are others.
+        # A change of one of these means that the tensors are others.
         self._described = self._descriptions()
         # From now on the working folder may be another one.
         self._weights = [os.path.abspath(path) for path in self.files.values()]
@@ -115,8 +115,7 @@ class Store:
         return store
 
     def map(self, rank: int, private: bool) -> NDArray[Any]:
-        """The bytes of a file. A private map is one of its own each time: whoever gets it may write
-        to it."""
+        """The bytes of a file. Each private map is separate, so its owner may write to it."""
         store = self.opened()
         if private:
             return _errors.call(WORDS, store.map, rank, True)
@@ -151,7 +150,7 @@ class Store:
         return (*weights, *((*entry, _digest(entry[0])) for entry in self._described))
 
     def contents(self) -> bytes:
-        """A digest of what all tensors are."""
+        """A digest of the descriptions of all tensors."""
         return bytes(_modules.load("hashlib").blake2b(repr(self.tensors).encode("utf-8", "replace")).digest())
 
     def recipe(self) -> Recipe:
@@ -163,7 +162,7 @@ class Store:
 
 
 def _strategies_at(path: str | dict[int, str]) -> list[str]:
-    """What is called strategy in the folder and beside it."""
+    """The files with the name `strategy` in the folder and beside it."""
     if isinstance(path, dict):
         return []
     glob = _modules.load("glob")
@@ -176,7 +175,7 @@ def _strategies_at(path: str | dict[int, str]) -> list[str]:
 
 
 def _files_of(path: str, ends: tuple[bytes, ...]) -> list[bytes]:
-    """The file at `path`, or those in the folder there whose names end so."""
+    """The file at `path`, or the files in the folder there whose names end so."""
     name = os.fsencode(path)
     if not os.path.isdir(name):
         return [name]
@@ -208,14 +207,14 @@ def _absolute(path: Any) -> Any:
     return None if path is None else os.path.abspath(path)
 
 
-# What was unpickled in this process and is still in use.
+# Stores that were unpickled in this process and are still in use.
 _reopened: weakref.WeakValueDictionary[tuple[Any, ...], Store] = weakref.WeakValueDictionary()
 
 
 def again(
     path: Any, strategy: str | None, how: dict[str, Any], stamp: _Stamp, contents: bytes
 ) -> Store:
-    """Opens what `recipe` says, once in a process; ChangedError if the files are others."""
+    """Opens the store of `recipe`, once in a process; ChangedError if the files have changed."""
     key = (repr(path), strategy, tuple(how.values()), stamp, contents)
     store = _reopened.get(key)
     if store is None or store.closed:

@@ -14,7 +14,7 @@ from ._paths import StrPath
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-# Who reads in order has so much of what follows read ahead.
+# A sequential reader reads so many bytes ahead.
 _AHEAD_BYTES = 8 << 20
 
 
@@ -35,13 +35,13 @@ class TargetView:
 
     @property
     def findings(self) -> Findings:
-        """What opening found: totals, `warnings` and `notes`."""
+        """The findings of opening: totals, `warnings` and `notes`."""
         return self._findings
 
     def open(
         self, path: StrPath | TargetFile, *, offset: int = 0, length: int | None = None
     ) -> TargetStream:
-        """Opens one of `files`, or `length` bytes of it from `offset` on."""
+        """Opens one of `files`, or `length` bytes of the file from `offset` on."""
         name = path.path if isinstance(path, TargetFile) else os.fspath(path)
         number = self._numbers.get(name)
         if number is None:
@@ -55,8 +55,8 @@ class TargetView:
         return TargetStream(self._opened, number, name, offset, end)
 
     def verify_unchanged(self) -> None:
-        """Raises ChangedError unless the sources still are the files that were opened. What was
-        read before counts only if they are."""
+        """Raises ChangedError unless the sources still are the files that were opened. Bytes of
+        earlier reads are valid only if they are."""
         _errors.call({}, self._opened.verify_unchanged)
 
     def __iter__(self) -> Iterator[TargetFile]:
@@ -67,8 +67,8 @@ class TargetView:
 
 
 class TargetStream(io.RawIOBase):
-    """A file of a target, to read and to seek in. What is read is put together then and there; a
-    read returns as many bytes as are asked for, unless the file ends."""
+    """A file of a target, to read and to seek in. A read gathers its bytes at that moment. It
+    returns as many bytes as requested, unless the file ends."""
 
     mode = "rb"
 
@@ -82,7 +82,7 @@ class TargetStream(io.RawIOBase):
         self._begin = begin
         self._end = end
         self._place = begin
-        self._read_to = begin  # where the read before ended
+        self._read_to = begin  # the end of the last read
         self._asked_to = begin  # to here it was read ahead
 
     def readable(self) -> bool:
@@ -136,14 +136,13 @@ class TargetStream(io.RawIOBase):
             raise ValueError("I/O operation on closed file.")
 
     def _next(self, size: int) -> tuple[int, int]:
-        """Where a read of so many bytes begins, and how many there are."""
+        """The begin of a read of this size, and its length."""
         self._check_open()
         rest = max(0, self._end - self._place)
         return self._place, rest if size < 0 else min(size, rest)
 
     def _ahead(self, begin: int, count: int) -> int:
-        """How many bytes behind a read are to be read ahead: some if it goes on where the last one
-        ended."""
+        """The number of bytes to read ahead behind a read: some if it continues the last one."""
         end = begin + count
         if begin != self._read_to:
             self._asked_to = end

@@ -1,4 +1,4 @@
-"""Tensor: a tensor of a checkpoint, or a slice of one, that is read when it is indexed."""
+"""Tensor: a tensor of a checkpoint, or a slice of a tensor, that is read when it is indexed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ._store import WORDS, Recipe, Store, again, changed
 _Box = tuple[tuple[int, ...], tuple[int, ...]]  # offsets, sizes
 Request = tuple[int, list[int], list[int], NDArray[Any]]
 
-# Of many boxes, what is read before it is put in place.
+# The limit of bytes that are read before they are put in place, for many boxes.
 _BATCH_BYTES = 32 << 20
 _BATCH_BOXES = 4096
 
-# Of rows that are iterated over, what is read at a time.
+# The bytes that are read at a time while iterating over rows.
 _ITERATED_BYTES = 4 << 20
 
 
 class Shard(NamedTuple):
-    """A part of a tensor: where it begins, its size, and the ranks that hold it, ascending."""
+    """A part of a tensor: its offsets, its size, and the ranks that hold it, ascending."""
 
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -47,7 +47,7 @@ class Piece(NamedTuple):
 
 
 class _Views:
-    """What Tensor.mapped returns."""
+    """The result of Tensor.mapped."""
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
@@ -57,8 +57,8 @@ class _Views:
 
 
 class Tensor:
-    """A tensor of a checkpoint, whole however it is cut, or a slice of one, which begins at
-    `offsets`. Nothing is read until it is indexed.
+    """A tensor of a checkpoint, whole for any cuts, or a slice of a tensor, which begins at
+    `offsets`. It is read when it is indexed.
 
     Any number of threads may use it.
     """
@@ -118,8 +118,8 @@ class Tensor:
 
     @property
     def shards(self) -> list[Shard]:
-        """The parts that the tensor is cut into; of a slice, those that it has elements of. Their
-        offsets count in the whole tensor."""
+        """The parts that the tensor is cut into; for a slice, the parts that have its elements.
+        Offsets count in the whole tensor."""
         store = self._store.opened()
         found = [Shard(*part) for part in _errors.call(WORDS, store.shards, self._number)]
         return [part for part in found if self._meets(part)] if self._is_slice else found
@@ -164,12 +164,13 @@ class Tensor:
         return self._slice(offsets, sizes)
 
     def slice_of(self, rank: int, strategy: StrPath | Strategy) -> Tensor:
-        """Returns what rank `rank` of another cluster holds of the tensor, as a tensor that is read
-        when it is indexed; all of it where the strategy has no layout for it.
+        """Returns the part of the tensor that rank `rank` of another cluster holds, as a tensor
+        that is read when it is indexed. It is the whole tensor if the strategy has no layout for
+        it.
 
-        `strategy` is that cluster's: a file, a folder of stage files, or what
-        reshard.read_strategy returned, which is quicker for many tensors. MismatchError for a rank
-        whose stage does not have the tensor.
+        `strategy` is that cluster's: a file, a folder of stage files, or a result of
+        reshard.read_strategy, which is quicker for many tensors. MismatchError for a rank whose
+        stage does not have the tensor.
         """
         if self._is_slice:
             raise _errors.InvalidArgumentError(f"{self.name!r}: it is a slice of the tensor already")
@@ -191,8 +192,8 @@ class Tensor:
         return self
 
     def locate(self, index: Any = ...) -> list[Piece]:
-        """Returns the parts that what `index` selects is read from: ints, slices, ... and None.
-        Their offsets count in the whole tensor."""
+        """Returns the parts that have the selection of `index`: ints, slices, ... and None. Offsets
+        count in the whole tensor."""
         begin, extent, _ = self._box_of(index)
         return [
             Piece(part_begin, part_extent, rank, os.fsdecode(path), tuple(content))
@@ -237,8 +238,8 @@ class Tensor:
     __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _not_read
 
     def __getitem__(self, index: Any) -> Any:
-        """Reads what numpy would select: a new array, or one element. Takes integers, slices,
-        `...`, None, and a list or mask for one axis."""
+        """Reads a selection by numpy's rules: a new array, or a single element. Takes integers,
+        slices, `...`, None, and a list or mask for one axis."""
         chosen = self._select(index)
         out = np.empty(chosen.shape, self.dtype)
         self._read(chosen, out)
@@ -247,7 +248,7 @@ class Tensor:
     def read(
         self, index: Any = ..., *, out: NDArray[Any] | None = None, jobs: int = 1
     ) -> NDArray[Any]:
-        """Reads what `index` selects, into `out` where that is given, and returns the array.
+        """Reads the selection of `index`, into `out` if given, and returns the array.
 
         `out` is C-contiguous and writable, and has the dtype and shape of the result. `jobs`
         threads read; 0 is all cores.
@@ -272,7 +273,7 @@ class Tensor:
         return out
 
     def request(self, out: NDArray[Any]) -> Request:
-        """What the store takes to fill `out` with all of the tensor."""
+        """The store's requests to fill `out` with the whole tensor."""
         return self._number, list(self.offsets), list(self.shape), _bytes_of(out)
 
     def numpy(self) -> NDArray[Any]:
@@ -280,10 +281,10 @@ class Tensor:
         return self.read()
 
     def torch(self, *, mmap: bool = False) -> Any:
-        """Returns the tensor as a torch.Tensor of its own memory, read into it.
+        """Returns the tensor as a torch.Tensor with its own memory, read into it.
 
-        `mmap`: where one file holds all of it, and aligned, its pages are read as they are touched;
-        what is written to them stays in this process. Else it is read now.
+        `mmap`: if one file holds all of it, aligned, its pages are read when they are touched.
+        Writes to them stay in this process. Otherwise it is read now.
         """
         return _exchange.to_torch(self._own(mmap), self.dtype_name)
 
@@ -308,7 +309,7 @@ class Tensor:
         return _exchange.CPU
 
     def _own(self, mmap: bool) -> NDArray[Any]:
-        """The tensor in memory that may be written to, as those who get it do."""
+        """The tensor in writable memory, as its receivers write to it."""
         if mmap:
             try:
                 view = self._view(..., private=True)
@@ -328,11 +329,11 @@ class Tensor:
 
     @property
     def mapped(self) -> _Views:
-        """`t.mapped[index]` is a read-only view of the file, copied nowhere; no lists and masks.
+        """`t.mapped[index]` is a read-only view of the file, without a copy; no lists and masks.
 
-        What is selected has to lie in one file; ValueError otherwise. The view may be unaligned. It
-        stays valid after close(). If another process truncates the file, touching the view ends the
-        process by SIGBUS; what `t[index]` reads is guarded against that.
+        The selection has to be in one file; ValueError otherwise. The view may be unaligned. It
+        stays valid after close(). If another process truncates the file, touching the view ends
+        the process by SIGBUS. `t[index]` guards against that.
         """
         return _Views(self)
 
@@ -340,7 +341,7 @@ class Tensor:
         return _index.select(index, self.shape, self.itemsize)
 
     def _box_of(self, index: Any) -> tuple[list[int], list[int], tuple[Any, ...]]:
-        """What `index` selects of the whole tensor: as _index.box_of."""
+        """The selection of `index` in the whole tensor: as _index.box_of."""
         begin, extent, inner = _index.box_of(index, self.shape)
         return self._in_whole(begin), extent, inner
 
@@ -414,7 +415,7 @@ class Tensor:
 
     def __repr__(self) -> str:
         closed = self._store.closed
-        shards = 1 if closed else len(self.locate())  # which opens nothing, as `shards` may
+        shards = 1 if closed else len(self.locate())  # it opens no file, while `shards` may
         cut = f", shards={shards}" if shards > 1 else ""
         begin = f", offsets={self.offsets}" if self._is_slice else ""
         return f"Tensor({self.name!r}, shape={self.shape}, dtype={self.dtype_name}{begin}{cut})"

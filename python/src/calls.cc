@@ -48,7 +48,7 @@ constexpr std::pair<std::string_view, UnmatchedPolicy> kUnmatched[] = {
 constexpr std::pair<std::string_view, UnmatchedPolicy> kOnlyCopy[] = {
     {"copy", UnmatchedPolicy::kCopy}};
 
-// What convert, plan, report and verify_against have in common.
+// The common keywords of convert, plan, report and verify_against.
 template <typename Options>
 constexpr Keyword<Options> kConversion[] = {
     {"source", [](Options& o, nb::handle v) { SetSource(o.source, v); }},
@@ -217,7 +217,7 @@ nb::object ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& 
         options.run = run;
         FileUse joined(use);
         if (!options.report.empty()) {
-          // First, so that what is wrong with it is said before anything is written.
+          // First, so that its errors come before any write.
           const Status stays = joined.AddOutput(options.report);
           if (!stays.ok()) return stays;
           const Status free = CheckReport(options.report, options.force, options.target.folder);
@@ -262,8 +262,8 @@ nb::object Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
                   words);
 }
 
-// Adds a function (keywords, jobs, watch, words) that calls `call` with the options that the tables
-// make of the keywords, options of the option table that `options_of` takes among them.
+// Adds a function (keywords, jobs, watch, words) that calls `call`. The tables make the options
+// from the keywords, and from the options of the option table that `options_of` takes.
 template <typename Options, typename Function, typename... Tables>
 void AddCall(nb::module_& module, const char* name, uint32_t options_of, Function call,
              const Tables&... tables) {
@@ -272,7 +272,7 @@ void AddCall(nb::module_& module, const char* name, uint32_t options_of, Functio
       [call, options_of, &tables...](const nb::dict& keywords, int jobs, const nb::object& watch,
                                      const nb::dict& words) {
         const Clock::time_point begin = Clock::now();
-        const FileUse use;  // of what is read while the options are filled in, too
+        const FileUse use;  // also for files that are read while the options are filled in
         Options options;
         Fill<Options>(options, keywords, options_of,
                       {std::span<const Keyword<Options>>(tables)...});
@@ -286,7 +286,7 @@ void AddCall(nb::module_& module, const char* name, uint32_t options_of, Functio
       "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
 }
 
-// The same for a call that takes no time, and can be neither watched nor stopped.
+// As above, for a call that takes no time: it is not watched and cannot be stopped.
 template <typename Options, typename Function, typename Table>
 void AddShortCall(nb::module_& module, const char* name, Function call, const Table& table) {
   module.def(

@@ -52,7 +52,7 @@ struct Versioned {
 
 constexpr int32_t kCpu = 1;
 
-// What a capsule owns: the struct that the consumer gets, and what that points to.
+// The data that a capsule owns: the struct for the consumer, and the memory that it points to.
 template <typename Managed>
 struct Exported {
   Managed managed = {};
@@ -63,15 +63,14 @@ struct Exported {
 
 template <typename Managed>
 void Delete(Managed* managed) {
-  // Consumers call from any thread, also after Python has ended: then the array is nobody's to
-  // free.
+  // Consumers call from any thread, also after Python has ended. Then the array cannot be freed.
   if (Py_IsInitialized() == 0) return;
   const PyGILState_STATE state = HeldEnsureGil();
   delete static_cast<Exported<Managed>*>(managed->context);
   PyGILState_Release(state);
 }
 
-// Of a capsule that nobody took: who takes one renames it.
+// For an unused capsule. A consumer renames the capsule that it takes.
 template <typename Managed>
 void DeleteUnused(PyObject* capsule, const char* name) {
   if (PyCapsule_IsValid(capsule, name) == 0) return;
@@ -113,8 +112,8 @@ nb::object Export(Bytes1D bytes, std::vector<int64_t> shape, uint8_t code, uint8
   return nb::steal(capsule);
 }
 
-// Returns a capsule of `bytes` as an array of C order whose elements have DLPack's type `code` and
-// `bits`. It keeps the array; whoever takes it may write to that.
+// Returns a capsule of `bytes` as an array of C order with elements of DLPack's type `code` and
+// `bits`. It keeps the array, and its taker may write to it.
 nb::object Capsule(Bytes1D bytes, std::vector<int64_t> shape, uint8_t code, uint8_t bits,
                    bool versioned) {
   if (!versioned) {

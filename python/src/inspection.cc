@@ -1,4 +1,4 @@
-// What `inspect` of reshard is made of: files, folders and strategies, as they are.
+// The parts of reshard's `inspect`: files, folders and strategies, as they are.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
@@ -31,8 +31,8 @@ using namespace nb::literals;
 namespace reshard::python {
 namespace {
 
-// The entry of a file, with the parameters that `takes` does, a function of a name; and the group
-// of each of these.
+// The entry of a file, with the parameters that `takes`, a function of a name, accepts; and the
+// group of each.
 nb::tuple Inspected(const Checkpoint& checkpoint, std::optional<int64_t> rank,
                     const nb::object& takes) {
   InspectedFile file{.path = checkpoint.path(),
@@ -59,7 +59,7 @@ nb::tuple InspectFile(const nb::bytes& path, const Key* key, const nb::object& t
   return Inspected(*checkpoint, std::nullopt, takes);
 }
 
-// The files that are chosen in a folder of ranks, or those of a folder of whole tensors.
+// The chosen files in a folder of ranks, or the files of a folder of whole tensors.
 class Folder {
  public:
   static Folder Open(const nb::bytes& path, const nb::bytes& suffix) {
@@ -139,7 +139,7 @@ nb::list LayoutsOf(const nb::bytes& path) {
   return layouts;
 }
 
-// (begin, extent) of what a rank, counted within its stage, holds under a layout.
+// (begin, extent) of a rank's part under a layout. The rank counts within its stage.
 nb::tuple BoxOfShard(const std::vector<int64_t>& device_matrix,
                      const std::vector<std::vector<int64_t>>& tensor_map, int64_t shard_step,
                      int64_t shard_size, const std::vector<int64_t>& full_shape, int64_t rank) {

@@ -1,5 +1,5 @@
-// The interpreter: WithoutGil gives up the GIL for a while, CallPython calls what is written in
-// Python, and fork_count tells that the process was forked meanwhile.
+// The interpreter. WithoutGil gives up the GIL for a while, CallPython calls Python code, and
+// fork_count tells whether the process was forked meanwhile.
 #ifndef RESHARD_PYTHON_INTERPRETER_H_
 #define RESHARD_PYTHON_INTERPRETER_H_
 
@@ -23,8 +23,8 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-// Calls what may be written in Python: its code gives up the GIL now and then. Called with the GIL
-// held.
+// Calls a function that may be Python code, which gives up the GIL now and then. Called with the
+// GIL held.
 inline nanobind::object CallPython(nanobind::handle function, const nanobind::tuple& arguments) {
   PyObject* const result = HeldCallObject(function.ptr(), arguments.ptr());
   if (result == nullptr) throw nanobind::python_error();
@@ -32,7 +32,7 @@ inline nanobind::object CallPython(nanobind::handle function, const nanobind::tu
 }
 
 // How often the process was forked on its way here since the module was loaded. A child has only
-// the thread that forked: what other threads were at is never finished there.
+// the thread that forked, so the work of other threads never finishes there.
 inline uint64_t fork_count = 0;
 
 }  // namespace reshard::python

@@ -15,7 +15,7 @@ namespace nb = nanobind;
 namespace reshard::python {
 namespace {
 
-// A str or an os.PathLike, not several of them.
+// Whether it is a single str or os.PathLike.
 bool IsText(nb::handle value) {
   return nb::isinstance<nb::str>(value) || nb::hasattr(value, "__fspath__");
 }
@@ -28,7 +28,7 @@ std::vector<std::string> TextsOf(nb::handle value) {
   return texts;
 }
 
-// Numbers and lists such as "0-7,9", or several of these.
+// Numbers and lists such as "0-7,9", or a sequence of such values.
 void AddRankTexts(nb::handle value, std::vector<std::string>& texts) {
   if (nb::isinstance<nb::int_>(value)) {
     int64_t rank = 0;
@@ -41,7 +41,7 @@ void AddRankTexts(nb::handle value, std::vector<std::string>& texts) {
   }
 }
 
-// "GLOB=TYPE" or "TYPE", several of these, or {glob: type}.
+// "GLOB=TYPE" or "TYPE", a sequence of these, or {glob: type}.
 std::vector<std::string> CastTexts(nb::handle value) {
   if (!nb::isinstance<nb::dict>(value)) return TextsOf(value);
   std::vector<std::string> texts;
@@ -52,7 +52,7 @@ std::vector<std::string> CastTexts(nb::handle value) {
   return texts;
 }
 
-// What stands in a JSON file of new names.
+// The content of a JSON file of new names.
 Renames RenamesIn(const nb::dict& map) {
   Renames renames;
   for (const auto& [name, renamed] : map) {

@@ -68,7 +68,7 @@ inline void SetSource(SourceSpec& source, nanobind::handle value) {
   }
 }
 
-// The word's entry in `words`, which are those that the keyword takes.
+// The word's entry in `words`, the words that the keyword takes.
 template <typename Value>
 Value OneOf(std::span<const std::pair<std::string_view, Value>> words, nanobind::handle value) {
   const std::string text = TextOf(value);
@@ -86,10 +86,10 @@ struct Keyword {
   void (*set)(Options&, nanobind::handle);
 };
 
-// The value that a keyword has; nothing for what is as if it were not given.
+// The value of a keyword; no value if it counts as not given.
 std::optional<OptionValue> ReadKeyword(const Option& option, nanobind::handle value);
 
-// What a JSON file of new names has: its path, or a dict of what stands in it.
+// New names from a JSON file: its path, or a dict with its content.
 Renames RenamesOf(nanobind::handle value);
 
 // The option of the table that is this keyword of the call, or null.
@@ -100,8 +100,8 @@ inline const Option* OptionOf(std::string_view keyword, uint32_t call) {
   return nullptr;
 }
 
-// Sets in `options` what `keywords`, a dict without None, has: options of the table that `call`
-// takes, and what the tables here add. Errors name the keyword.
+// Sets in `options` the values of `keywords`, a dict without None: options of the table that `call`
+// takes, and options that the tables here add. Errors name the keyword.
 template <typename Options>
 void Fill(Options& options, const nanobind::dict& keywords, uint32_t call,
           std::initializer_list<std::span<const Keyword<Options>>> tables) {

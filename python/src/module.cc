@@ -30,7 +30,7 @@ void RaiseStatusError(const std::exception_ptr& thrown, void* type) {
 
 void AddModule(nb::module_& module) {
 #ifdef NDEBUG
-  // A daemon thread that is cut off at exit keeps what it was using.
+  // A daemon thread that is cut off at exit keeps the objects that it was using.
   nb::set_leak_warnings(false);
 #endif
   module.attr("__version__") = nb::str(kVersion.data(), kVersion.size());
@@ -51,13 +51,13 @@ void AddModule(nb::module_& module) {
 }  // namespace
 }  // namespace reshard::python
 
-// What nanobind calls PyInit__reshard.
+// nanobind's name for PyInit__reshard.
 #define PyInit__reshard InitInMain
 NB_MODULE(_reshard, module) { reshard::python::AddModule(module); }
 #undef PyInit__reshard
 
 extern "C" NB_EXPORT PyObject* PyInit__reshard() {
-  // What the module has is the process's: another interpreter would take it over.
+  // The module's data belong to the process, so another interpreter must not share them.
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
     PyErr_SetString(PyExc_ImportError,
                     "reshard can be imported in the main interpreter only, not in subinterpreters");

@@ -1,5 +1,5 @@
-// What the sources of the module _reshard have in common: how a Status becomes an exception, and
-// text that Python takes whatever its bytes are.
+// Common code of the module _reshard: turns a Status into an exception, and any bytes into text
+// that Python accepts.
 //
 // Called with the GIL held.
 #ifndef RESHARD_PYTHON_MODULE_H_
@@ -19,7 +19,7 @@
 
 namespace reshard::python {
 
-// A Status on its way to Python, where it is _reshard.StatusError(code, message, errno, option).
+// A Status on its way to Python, which sees _reshard.StatusError(code, message, errno, option).
 class StatusError : public std::exception {
  public:
   explicit StatusError(Status status) : status_(std::move(status)) {}
@@ -52,7 +52,7 @@ inline std::string Bytes(const nanobind::bytes& bytes) {
   return std::string(bytes.c_str(), bytes.size());
 }
 
-// The key that the bytes are, which are none where there is none.
+// The key with these bytes; null for no bytes.
 inline std::shared_ptr<const EncryptionKey> KeyOf(const nanobind::bytes& key) {
   if (key.size() == 0) return nullptr;
   const std::span<const char> bytes(key.c_str(), key.size());

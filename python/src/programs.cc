@@ -1,4 +1,4 @@
-// The programs of the package, whose scripts call them here: the library is in the wheel once.
+// The programs of the package. Its scripts call them here, so that the wheel has the library once.
 #include <nanobind/nanobind.h>
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace nb = nanobind;
 namespace reshard::python {
 namespace {
 
-// What Python has set when it started, as it would be in a program of its own.
+// Restores the signals that Python has set at its start, as in a program of its own.
 void TakeSignalsBack() {
   std::signal(SIGPIPE, SIG_DFL);
   const auto before = std::signal(SIGINT, SIG_DFL);

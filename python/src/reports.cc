@@ -82,7 +82,7 @@ class ClassTable final : public TypeSink {
     std::string field;   // the next one
     std::string member;  // the type of a list's or map's members
     bool may_lack = false;
-    bool or_none = false;  // all of it
+    bool or_none = false;  // the whole type
   };
 
   void Begin(const ReportClass* of) {

@@ -18,7 +18,7 @@
 
 namespace reshard::python {
 
-// Puts an object together. Names of options are keywords, or what `own` has.
+// Puts an object together. Names of options are keywords, or the names in `own`.
 class PythonReport final : public ReportSink {
  public:
   explicit PythonReport(OwnWords own);
@@ -39,7 +39,7 @@ class PythonReport final : public ReportSink {
   void Value(std::string_view text) override;
   void Message(std::string_view text) override;
 
-  // What was put together.
+  // Returns the finished object.
   nanobind::object Take() { return std::move(done_); }
 
  private:
@@ -70,7 +70,7 @@ nanobind::object ReportOf(const Report& report, const ReportedCall& call,
   return object.Take();
 }
 
-// The same of a part of what `inspect` found, or of a warning.
+// As above, for a part of a result of `inspect`, or for a warning.
 template <typename Part>
 nanobind::object PartOf(const Part& part, const nanobind::dict& words) {
   PythonReport object(WordsOf(words));
@@ -86,7 +86,7 @@ nanobind::tuple TupleOf(const std::vector<Part>& parts, const nanobind::dict& wo
 }
 
 // Every class as (name, base or "", docstring, fields), and each field as (name, type, whether it
-// may be left out). A class comes after those that it names.
+// may be left out). A class comes after the classes that it names.
 nanobind::list ReportClasses();
 
 }  // namespace reshard::python

@@ -1,5 +1,5 @@
-// ShardedCheckpoint and Checkpoint as the classes Store and File of _reshard. Both are used from
-// any number of Python threads: what touches the disk runs without the GIL.
+// ShardedCheckpoint and Checkpoint as the classes Store and File of _reshard. Any number of Python
+// threads may use both: code that touches the disk runs without the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -223,8 +223,8 @@ class Store {
     Check(checkpoint().Read(checkpoint().tensors().at(tensor).name, box, bytes));
   }
 
-  // Each request is (tensor, begin, extent, out). With `watch` None it can be neither watched nor
-  // stopped, and needs no thread for that.
+  // Each request is (tensor, begin, extent, out). If `watch` is None it is not watched, cannot be
+  // stopped, and needs no extra thread.
   void ReadMany(const nb::list& requests, int jobs, const nb::object& watch) const {
     std::vector<Destination> destinations;  // keeps the arrays
     std::vector<ShardedCheckpoint::BoxRead> reads;
@@ -267,7 +267,7 @@ class Store {
     return parts;
   }
 
-  // The bytes of a rank's file, mapped as long as an array of them lives: read-only, or private.
+  // The bytes of a rank's file, mapped as long as an array refers to them: read-only, or private.
   nb::object Map(int64_t rank, bool is_private) const {
     ShardedCheckpoint::MappedFile file;
     {

@@ -1,5 +1,5 @@
-// TargetView as the class View of _reshard, used from any number of Python threads: what touches
-// the disk runs without the GIL.
+// TargetView as the class View of _reshard. Any number of Python threads may use it: code that
+// touches the disk runs without the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -72,7 +72,7 @@ class View {
     PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(length));
     if (made == nullptr) throw nb::python_error();
     nb::bytes bytes = nb::steal<nb::bytes>(made);
-    // Nobody else has them yet.
+    // No other code has them yet.
     Read(file, offset, {reinterpret_cast<std::byte*>(PyBytes_AsString(made)), length}, ahead);
     return bytes;
   }
@@ -98,7 +98,7 @@ class View {
     ~Use() { --opened_.users; }
 
    private:
-    // Counted while nobody can fork.
+    // Counted while no thread can fork.
     static Opened& Joined(Opened& opened) {
       ++opened.users;
       return opened;
@@ -131,7 +131,7 @@ class View {
         Check(view().Read(file, offset, part));
         offset += part.size();
         out = out.subspan(part.size());
-        // What is wrong with a source is said when it is read.
+        // A read reports errors of a source.
         if (out.empty() && ahead > 0) static_cast<void>(view().Prefetch(file, {offset, ahead}));
       }
       if (HeldCheckSignals() != 0) throw nb::python_error();

@@ -23,9 +23,9 @@ namespace reshard::python {
 
 // Runs `call`, which takes RunOptions, in a thread of its own. The calling thread, which alone
 // touches Python, waits without the GIL. Every 100 ms and at the end it looks for signals and calls
-// `watch(phase, done bytes, total bytes, done files, total files)`. What that or a signal's handler
-// raises stops the call and is raised once it has ended. If one of them forks, the call goes on in
-// the parent, and in the child it ends with kCancelled. Called with the GIL held.
+// `watch(phase, done bytes, total bytes, done files, total files)`. An exception of `watch` or of a
+// signal's handler stops the call, and is raised once it has ended. If one of them forks, the call
+// goes on in the parent, and in the child it ends with kCancelled. Called with the GIL held.
 template <typename Call>
 auto RunWatched(int jobs, const nanobind::object& watch, const Call& call) {
   struct Run {

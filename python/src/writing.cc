@@ -46,7 +46,7 @@ void Write(const nb::bytes& output, const nb::list& arrays, bool is_safetensors,
   std::vector<PlainBytes> held;
   std::vector<std::string> names;
   std::vector<ArrayToWrite> writes;
-  names.reserve(arrays.size());  // views of them are kept
+  names.reserve(arrays.size());  // views of the names are kept
   for (const nb::handle array : arrays) {
     const PlainBytes& bytes = held.emplace_back(nb::cast<PlainBytes>(array[3]));
     ArrayToWrite& write = writes.emplace_back();

@@ -46,8 +46,8 @@ Result<bool> IsEncrypted(SourceFiles& files, FileId id) {
   return reader.decryption() != Decryption::kNone;
 }
 
-// Returns the first byte of the file at `path`, which keeps its map; null if it is empty or lies
-// where there are no maps.
+// Returns the first byte of the file at `path`; the pointer keeps the map. Null if the file is
+// empty, or is on a storage without maps.
 Result<std::shared_ptr<const std::byte>> MapOf(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, Storage::Of(path).Open(path));
   const std::shared_ptr<const std::byte> none;
@@ -57,7 +57,7 @@ Result<std::shared_ptr<const std::byte>> MapOf(const std::string& path) {
   return std::shared_ptr<const std::byte>(std::move(map));
 }
 
-// Whether the file at `path`, one of those listed, has no byte, and another one has some.
+// Whether the listed file at `path` is empty, and another listed file is not.
 bool IsOfRankWithoutParameters(const RankFiles& listed, const std::string& path) {
   const auto has_bytes = [](const std::string& of) {
     const Result<FileIdentity> file = Storage::Of(of).Stat(of);
@@ -139,7 +139,7 @@ class CopiedTexts {
 
 struct Checkpoint::State {
   std::string path;
-  std::shared_ptr<RankFiles::Indexed> folder;  // whose table it is, if not its own
+  std::shared_ptr<RankFiles::Indexed> folder;  // the owner of its table, if not its own
   TableHandle table;
   std::optional<IndexedFile> own;
   // Of the file; null if it is encrypted, or MapOf returned null.
@@ -177,7 +177,7 @@ Result<Checkpoint> Checkpoint::State::Open(const std::string& path,
     RESHARD_ASSIGN_OR_RETURN(const bool is_encrypted, IsEncrypted(*files, id));
     if (!is_encrypted) {
       RESHARD_ASSIGN_OR_RETURN(state->map, MapOf(path));
-      // What was mapped is what was indexed.
+      // The map has the indexed file.
       RESHARD_RETURN_IF_ERROR(files->VerifyUnchanged());
     }
     if (state->map == nullptr && state->own->file_size() > 0) {
@@ -210,7 +210,7 @@ Result<Checkpoint> Checkpoint::Open(const RankFiles& listed, size_t place,
     }
     RESHARD_ASSIGN_OR_RETURN(TableHandle table, std::move(found));
     RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<const std::byte> map, MapOf(path));
-    // What was mapped is what was indexed.
+    // The map has the indexed file.
     RESHARD_RETURN_IF_ERROR(folder.files().VerifyUnchanged({&file.id, 1}));
     auto state = std::make_unique<State>(
         State{path, listed.indexed, std::move(table), std::nullopt, std::move(map)});
@@ -290,8 +290,8 @@ struct ShardedCheckpoint::State {
 
   static Result<ShardedCheckpoint> Open(const SourceSpec& spec, SourceIo io = SourceIo::kAuto);
   Status List();
-  // Fails unless there is such a tensor, with such a box, of so many bytes where that is told.
-  // Returns the bytes.
+  // Fails unless there is such a tensor, with such a box, and of `bytes` bytes if given. Returns
+  // the bytes.
   Result<uint64_t> CheckBox(std::string_view name, const Box& box,
                             std::optional<uint64_t> bytes) const;
 };

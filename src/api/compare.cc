@@ -106,11 +106,11 @@ struct CommonParameter {
   size_t place = 0;  // in the report
   size_t a = 0;      // in the parameters of A
   size_t b = 0;
-  bool has_values = false;  // of which elements can be compared
+  bool has_values = false;  // with comparable elements
 };
 
-// Lists all parameters with their types. Of those that both sides have, which `common` gets, it
-// finds what types and lengths tell, and leaves the others equal.
+// Lists all parameters with their types. `common` gets those of both sides. Finds the differences
+// in types and lengths, and marks the others as equal.
 std::vector<DiffReport::Parameter> CompareTypes(const Side& a, const Side& b,
                                                 std::vector<CommonParameter>& common) {
   std::unordered_map<std::string_view, size_t> in_b;
@@ -147,7 +147,7 @@ std::vector<DiffReport::Parameter> CompareTypes(const Side& a, const Side& b,
   return all;
 }
 
-// The values of one side that the other one does not hold.
+// The values of one side that the other side lacks.
 std::vector<HeldValue> OnlyIn(const std::vector<HeldValue>& side,
                               const std::vector<HeldValue>& other) {
   const std::set<HeldValue, HeldValue::Less> held(other.begin(), other.end());
@@ -218,7 +218,7 @@ class Comparison {
     return CompareBytes(equal, work);
   }
 
-  // Compares one replica of each of `parameters`, which are of one type, byte by byte.
+  // Compares one replica of each of `parameters` byte by byte. Their types are equal.
   Status CompareBytes(const std::vector<CommonParameter>& parameters, const SharedWork& work) {
     std::vector<ParameterPair> pairs;
     pairs.reserve(parameters.size());
@@ -260,7 +260,7 @@ class Comparison {
     return CompareBytes(different, work);
   }
 
-  // Finds what the values tell that the ranks of both sides hold of a parameter.
+  // Compares a parameter by the values that the ranks of both sides hold.
   void CompareHeld(const CommonParameter& parameter, const std::vector<HeldValue>& a,
                    const std::vector<HeldValue>& b) {
     DiffReport::Parameter& diff = DiffOf(parameter);
@@ -272,7 +272,7 @@ class Comparison {
     }
     if (diff.relation == DiffReport::Relation::kEqual)
       diff.relation = DiffReport::Relation::kDifferent;
-    // Where all of a side differ there is nothing to tell apart.
+    // If all values of a side differ, there is no need to list ranks.
     if (only_a.size() < a.size()) diff.a_ranks = RanksHolding(only_a);
     if (only_b.size() < b.size()) diff.b_ranks = RanksHolding(only_b);
   }
@@ -281,7 +281,7 @@ class Comparison {
   const Side& a_;
   const Side& b_;
   std::vector<CommonParameter> common_;
-  uint64_t value_bytes_ = 0;  // of those whose values may have to be compared
+  uint64_t value_bytes_ = 0;  // of parameters whose values may have to be compared
   DiffReport report_;
 };
 

@@ -29,7 +29,7 @@ namespace {
 constexpr std::string_view kModelConfig = "config.json";
 constexpr uint64_t kMaxConfigBytes = uint64_t{1} << 20;
 
-// Takes what a model's configuration says about heads and embeddings, at its outermost level.
+// Reads heads and embeddings from a model's configuration, at its outermost level.
 class ConfigReader final : public JsonReader {
  public:
   explicit ConfigReader(std::string_view path) : JsonReader(path) {}
@@ -59,7 +59,7 @@ class ConfigReader final : public JsonReader {
   ModelFacts facts_;
 };
 
-// Returns what the config.json of a folder says, if there is one that can be read.
+// Returns the facts in the config.json of a folder, if there is one that can be read.
 ModelFacts FactsOf(const std::string& folder) {
   const Storage& storage = Storage::Of(folder);
   const std::string path = PathIn(folder, kModelConfig);
@@ -71,7 +71,7 @@ ModelFacts FactsOf(const std::string& folder) {
   return reader.Read(*text).ok() ? reader.Facts() : ModelFacts();
 }
 
-// Returns the parts of each dimension by the tensor map alone. Errors: those of MakeGrid.
+// Returns the parts of each dimension by the tensor map alone. Errors: as MakeGrid.
 Result<std::vector<int64_t>> CutsOf(ParameterLayout layout, size_t dims, const std::string& where) {
   layout.opt_weight_shard_step = 0;
   layout.opt_weight_shard_size = 0;
@@ -85,7 +85,7 @@ size_t DimsOf(const ParameterLayout& layout) {
   return map.size() == 1 ? map.front().size() : map.size();
 }
 
-// Adds what `strategy` says of `parameter`.
+// Adds the layout that `strategy` has for `parameter`.
 Status AddLayout(const Strategy& strategy, ClusterParameter& parameter) {
   parameter.source_stages = 0;
   for (const StrategyStage& stage : strategy.stages()) {
@@ -100,7 +100,7 @@ Status AddLayout(const Strategy& strategy, ClusterParameter& parameter) {
   return {};
 }
 
-// Returns the source whose layouts are known, and no more.
+// Returns a source with the layouts alone.
 Result<ClusterSource> SourceOfStrategy(const Strategy& strategy) {
   ClusterSource source{.name = strategy.path(), .has_strategy = true, .parameters = {}};
   for (const StrategyStage& stage : strategy.stages()) {
@@ -133,7 +133,7 @@ Result<SourceTensors> OpenFull(const SourceSpec& spec) {
   return OpenTensors(spec, {}, RanksRead::kOneReplica, 1, {});
 }
 
-// What is written, and what there is to say.
+// The layouts to write, and the messages.
 struct Made {
   std::vector<LayoutTable> stages;
   bool is_pipeline = false;

@@ -83,7 +83,7 @@ Result<std::vector<std::string>> ListFiles(const MergeOptions& options) {
   return files;
 }
 
-// A shell lists rank_10 before rank_2; nothing in the files tells that it was meant otherwise.
+// A shell lists rank_10 before rank_2, and the files do not tell whether another order was meant.
 void WarnOfOrder(const std::vector<std::string>& files, std::vector<Warning>& warnings) {
   const auto place = std::adjacent_find(
       files.begin(), files.end(),
@@ -105,8 +105,7 @@ Result<std::unique_ptr<OpenedSource>> Open(const std::vector<std::string>& paths
   return OpenEachFile(files, LimitsOf(conversion, budget), conversion.source.key);
 }
 
-// Opens all files, which have to be of one container. All count at the same time, so that their
-// tables stay.
+// Opens all files, which have to be in the same container. All tables stay in memory.
 Result<std::vector<TableHandle>> ReadTables(OpenedSource& source) {
   std::vector<TableHandle> tables;
   tables.reserve(source.chosen().size());

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kMostKept = uint64_t{256} << 20;
 
-// Returns the ranks from whose files one replica of each shard is taken.
+// Returns the ranks with the files for one replica of each shard.
 Result<std::set<int64_t>> RanksOfOneReplica(const SourceTensors& opened) {
   std::set<FileId> files;
   for (const SourceTensor& tensor : opened.tensors) {

@@ -19,9 +19,9 @@
 
 namespace reshard {
 
-// Returns how many bytes of windows a source is opened with whose contents are read after its
-// headers: where these lie densely, indexing brings all of a file into the page cache, and as much
-// of that is kept. Once its files are open, KeepUsualWindows.
+// Returns the window budget for opening a source whose contents are read after its headers. If
+// headers are dense, indexing brings all of a file into the page cache, and this budget keeps those
+// bytes. Once its files are open, call KeepUsualWindows.
 uint64_t WindowsKept();
 // Windows of files that are read, not mapped, take memory of their own: of such a source no more
 // than usual are kept.
@@ -40,19 +40,21 @@ struct SourceTensors {
   std::vector<Warning> warnings;
 };
 
-// Opens a source and lists those of its tensors that `choice` takes; `workers` threads index its
-// files. Errors: those of OpenSource, ListTensors and CheckNames; kMismatch where the strategy is
-// most likely another checkpoint's; kInvalidArgument for an empty path; kCancelled.
+// Opens a source and lists the tensors that `choice` takes. `workers` threads index its files.
+// Errors: as OpenSource, ListTensors and CheckNames, and
+//   kMismatch: the strategy is most likely another checkpoint's
+//   kInvalidArgument: an empty path
+//   kCancelled
 Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice, RanksRead ranks,
                                   size_t workers, const std::stop_token& stop);
 
-// What there is to read.
+// The bytes to read.
 struct Reading {
   CrcFiles crc;        // of the files that are to be read
-  uint64_t bytes = 0;  // of files or shards, and once more of those that state a CRC
+  uint64_t bytes = 0;  // of files or shards; files that state a CRC count twice
 };
-// Returns the files of all ranks, or one replica of each shard, as it was opened for. Errors: those
-// of FindCrcFiles and CopiesOf.
+// Returns the files of all ranks, or one replica of each shard, depending on the opening. Errors:
+// as FindCrcFiles and CopiesOf.
 Result<Reading> FindReading(const SourceTensors& opened);
 
 // Reads the files of all ranks. Errors: as ReadContents.

@@ -35,7 +35,7 @@ namespace {
 // Messages list at most this many things.
 constexpr size_t kListedCandidates = 4;
 
-// What became of one parameter.
+// The result for a parameter.
 struct Finding {
   std::optional<LayoutCandidate> chosen;
   bool by_values = false;  // the reference's, which ranks hold
@@ -97,7 +97,7 @@ Finding Choose(const ShardEvidence& evidence) {
   return finding;
 }
 
-// As Choose, for a copy of a parameter of which `parameter` was found.
+// As Choose, for an optimizer's copy of a parameter with the result `parameter`.
 Finding FollowParameter(const Finding& parameter, const ShardEvidence& evidence) {
   if (!parameter.chosen || !parameter.chosen->Explains(evidence)) return Choose(evidence);
   Finding followed;
@@ -108,16 +108,15 @@ Finding FollowParameter(const Finding& parameter, const ShardEvidence& evidence)
   Finding own = Choose(evidence);
   // Values outrank the parameter.
   if (!parameter.open) return own.by_values ? own : followed;
-  // Where the parameter's bytes leave its layout open, those of the copy need not.
+  // If the parameter's bytes leave its layout open, those of the copy may decide it.
   const bool same = own.chosen && own.open &&
                     own.chosen->Contents(evidence) == followed.chosen->Contents(evidence);
   return same ? followed : own;
 }
 
-// Returns the layouts of `parameters`, those of the optimizer's copies as their parameters' where
-// these explain them. Adds what was left out or is open to `warnings`.
-// Errors: kMismatch, listing parameters, where several layouts give different results, or none
-// fits.
+// Returns the layouts of `parameters`. An optimizer's copy has its parameter's layout if that
+// explains it. Adds parameters that were left out or are open to `warnings`. Errors: kMismatch,
+// listing parameters, if several layouts give different results, or if none fits.
 Result<LayoutTable> InferLayouts(const std::vector<StageParameter>& parameters,
                                  std::vector<Warning>& warnings) {
   std::unordered_map<std::string_view, size_t> places;
@@ -228,7 +227,7 @@ Status Inference::Open(const InferStrategyOptions& options) {
 Result<int64_t> Inference::DevicesOfStages() {
   std::vector<size_t> changes;  // ranks that have other names than the one before
   std::set<std::string_view> before;
-  TableHandle last;  // whose names `before` refers to
+  TableHandle last;  // owner of the names in `before`
   uint64_t table = 0;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     RESHARD_ASSIGN_OR_RETURN(TableHandle index, source->TableOf(0, static_cast<int64_t>(rank)));
@@ -253,7 +252,7 @@ Result<int64_t> Inference::DevicesOfStages() {
   return static_cast<int64_t>(devices);
 }
 
-// Returns the parameters of a stage whose full shapes are known, and their cuts.
+// Returns the parameters of a stage with known full shapes, and their cuts.
 Result<std::vector<StageParameter>> Inference::ParametersOf(int64_t first) {
   RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source->TableOf(0, first));
   std::vector<StageParameter> parameters;
@@ -303,7 +302,7 @@ Result<std::vector<StageParameter>> Inference::ParametersOf(int64_t first) {
   return parameters;
 }
 
-// Fails where a stage's parameters need more parts than it has ranks.
+// Fails if a stage's parameters need more parts than it has ranks.
 Status CheckParts(const std::vector<StageParameter>& parameters, int64_t devices) {
   for (const StageParameter& parameter : parameters) {
     int64_t parts = 1;
@@ -320,7 +319,7 @@ Status CheckParts(const std::vector<StageParameter>& parameters, int64_t devices
   return {};
 }
 
-// Fails where what is written would not be what was found.
+// Fails if the written layout would differ from the found one.
 Status CheckGrid(const StageParameter& parameter, const ParameterLayout& layout) {
   RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid,
                            MakeGrid(layout, parameter.shard_shape.size(), "inferred"));

@@ -55,7 +55,7 @@ Status CheckOptions(const AgainstOptions& options) {
   return CheckJobs(options.run.jobs);
 }
 
-// `given`, and for what is not given what the last run here was told.
+// `given`, completed with the options of the last run here.
 struct Completed {
   AgainstOptions options;
   std::vector<std::string> taken = {};  // the names of the options that were not given
@@ -97,7 +97,7 @@ Completed Complete(const AgainstOptions& given) {
   return all;
 }
 
-// Fails if a strategy that was taken by its path is not what it was.
+// Fails if a strategy from a recorded path has changed.
 Status CheckTaken(const Completed& all, const OpenedSource& source) {
   const auto is_other = [](const std::string& digest, const Strategy* found) {
     return !digest.empty() && (found == nullptr || StrategyDigest(*found) != digest);
@@ -128,8 +128,8 @@ std::vector<int64_t> FilesOf(const AgainstOptions& options, const Target& target
   return files;
 }
 
-// The format of the first rank file that is there; nothing, which stands for the source's, if none
-// is.
+// The format of the first rank file that exists; no value, which stands for the source's format, if
+// none exists.
 std::optional<TargetFormat> FormatThere(const OpenedSource& source, const AgainstOptions& options) {
   const auto target_in = [&](TargetFormat format) {
     return MindSporeTarget(source.tensors(), source.rule(), options.target.prefix,
@@ -149,11 +149,11 @@ std::optional<TargetFormat> FormatThere(const OpenedSource& source, const Agains
   return std::nullopt;
 }
 
-// Those of the target files that state a CRC-32 of themselves.
+// The target files that state their CRC-32.
 std::set<int64_t> FilesWithCrc(const Target& target, const std::vector<int64_t>& files,
                                const std::string& folder) {
   std::set<int64_t> stating;
-  SourceFiles there(1);  // what is encrypted states none
+  SourceFiles there(1);  // encrypted files state none
   for (const int64_t file : files) {
     const auto path = fmt::format("{}/{}", folder, target.PathOf(file));
     const auto covered = CoveredByCrc(there, there.Add(path));
@@ -162,7 +162,7 @@ std::set<int64_t> FilesWithCrc(const Target& target, const std::vector<int64_t>&
   return stating;
 }
 
-// The source ranks whose files are read, those of replicas included.
+// The source ranks with files that are read, with the ranks of replicas.
 std::set<int64_t> RanksOfStages(const OpenedSource& source, const std::vector<int64_t>& ranks) {
   std::set<int64_t> source_ranks;
   for (const int64_t stage : StagesOf(source.rule(), ranks)) {
@@ -173,7 +173,7 @@ std::set<int64_t> RanksOfStages(const OpenedSource& source, const std::vector<in
   return source_ranks;
 }
 
-// Bytes to be read, about: what the files have that are there.
+// The approximate bytes to read: the sizes of the existing files.
 uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc, const Target& target,
                      const std::vector<int64_t>& files, const std::string& folder) {
   uint64_t bytes =
@@ -215,7 +215,7 @@ Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string
                   Escape(path), file->size(), first.size, other_ranks.size()));
 }
 
-// Warns where the sizes say that the files are not of this conversion at all.
+// Warns if the sizes show that the files belong to another conversion.
 void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<Warning>& warnings) {
   const auto others = std::count_if(
       report.differences.begin(), report.differences.end(), [](const FileDifference& difference) {
@@ -228,7 +228,7 @@ void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<Warnin
   }
 }
 
-// Adds what readers of the folder take that no manifest lists.
+// Adds files that readers of the folder take and that are in no manifest.
 Status AddLeftOvers(const std::string& folder, const ManifestSet& set, DamageReport& report) {
   const auto origin =
       Storage::Of(folder).ReadWhole(fmt::format("{}/{}", folder, kOriginName), kMaxOriginBytes);

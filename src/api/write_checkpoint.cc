@@ -27,11 +27,11 @@
 namespace reshard {
 namespace {
 
-// Of what was written and is on its way to the disk.
+// The limit of written bytes on their way to the disk.
 constexpr uint64_t kWriteBackBytes = uint64_t{64} << 20;
 constexpr std::string_view kRemoveRedundancy = "remove_redundancy";
 
-// What comes next in the file: encoded bytes, then bytes of an array.
+// The next part of the file: encoded bytes, then bytes of an array.
 struct Piece {
   std::string literal;
   std::span<const std::byte> content;
@@ -93,7 +93,7 @@ Status CheckEncryption(const WriteCheckpointOptions& options) {
   return CheckKey(*options.encryption_key, *options.encryption);
 }
 
-// What a safetensors file states: of names and contents, in the order of the names.
+// The number that a safetensors file states: of names and contents, in the order of the names.
 uint32_t CrcByName(std::span<const ArrayToWrite> arrays) {
   std::vector<const ArrayToWrite*> ordered;
   for (const ArrayToWrite& array : arrays) ordered.push_back(&array);
@@ -132,7 +132,8 @@ Result<EncodedFile> EncodeFile(const Container& container, std::span<const Array
     file.pieces.push_back({std::move(literal), content});
   };
   const ArrayToWrite* last = nullptr;  // that was asked for
-  // It, where it is a text: without a name, so that it gets one, as there is no file it stands in.
+  // The opaque array of a text. It has no name, so that the encoder makes its headers: there is no
+  // file with headers to copy.
   const Shape text_shape{0};
   ByteRange text_content;
   const StoredArray text{.name = {},
@@ -173,10 +174,10 @@ Result<EncodedFile> EncodeFile(const Container& container, std::span<const Array
   return file;
 }
 
-// Takes the plain bytes of a file in their order, and writes them, or what they are encrypted to.
+// Takes the plain bytes of a file in their order, and writes them or their encrypted form.
 class FileStream {
  public:
-  // Of `size` bytes; encrypted where there is a cipher.
+  // For `size` bytes; encrypted if there is a cipher.
   FileStream(StagedFile& file, std::optional<BlockCipher> cipher, uint64_t size)
       : file_(file), cipher_(std::move(cipher)) {
     if (cipher_) buffer_.reserve(std::min(size, kChunkBytes));
@@ -209,7 +210,7 @@ class FileStream {
     return {};
   }
 
-  // Encrypts what is in the buffer: kChunkBytes, or the file's last bytes.
+  // Encrypts the content of the buffer: kChunkBytes, or the file's last bytes.
   Status Encrypt() {
     if (buffer_.empty()) return {};
     RESHARD_ASSIGN_OR_RETURN(const EncryptedChunk chunk, EncryptChunk(*cipher_, next_, buffer_));

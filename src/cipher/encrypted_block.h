@@ -56,7 +56,7 @@ struct BlockEnds {
 // Copies cipher bytes of a block into all of `buffer`. `offset` counts from the first cipher byte.
 using CipherBytes = std::function<Status(uint64_t offset, std::span<std::byte> buffer)>;
 
-// Decrypts and makes blocks of one mode with one key. Errors of all functions: those of `cipher`;
+// Decrypts and makes blocks of one mode with one key. Errors of all functions: as `cipher`;
 // kInternal for errors of OpenSSL; kCorrupt if the key does not fit the block, without further
 // details.
 class BlockCipher {

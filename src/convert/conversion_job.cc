@@ -31,7 +31,7 @@
 namespace reshard {
 namespace {
 
-// Appends a name of any bytes, told apart from what follows it by its length.
+// Appends a name of any bytes, with its length as the separator.
 void AppendDelimited(std::string& out, std::string_view name) {
   AppendNumber(out, name.size());
   out += ':';
@@ -45,15 +45,15 @@ std::string Delimited(std::string_view name) {
   return out;
 }
 
-// Their order and repetitions change nothing.
+// Order and repetitions do not matter.
 void AddPatterns(std::string_view kind, const std::vector<std::string>& patterns, Xxh3& digest) {
   for (const std::string& pattern : std::set<std::string>(patterns.begin(), patterns.end())) {
     digest.Update(fmt::format("{} {}\n", kind, Delimited(pattern)));
   }
 }
 
-// The folders that a pattern tells apart are the source's, as one with rank folders is. Where it
-// names files side by side, they lie anywhere.
+// If a pattern names a folder for each rank, these are the source's folders, like rank folders. If
+// it names files side by side, their place does not matter.
 Status CheckOutsideOfPattern(const OpenedSource& source, const std::string& pattern,
                              const std::string& target) {
   if (source.each_alone() || !IsRankPattern(pattern)) return {};
@@ -78,9 +78,9 @@ Status CheckReplacesNoInput(const OpenedSource& source, const std::string& path)
       is_source ? "the source file " : "", Escape(*same) + (is_source ? "" : ", which is read")));
 }
 
-// A file that is read must not be one that is replaced, whatever the names it is reached by, nor a
-// source beside an output: a rank folder holds one checkpoint, but where each file is converted
-// alone.
+// A file that is read must not be replaced, under any of its names. A source must not be beside an
+// output, because a rank folder holds one checkpoint. The latter does not apply if each file is
+// converted alone.
 Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
                         const std::string& target_folder) {
   const auto stat = [](const std::string& folder) { return Storage::Of(folder).Stat(folder); };
@@ -107,7 +107,7 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
   return {};
 }
 
-// Returns what is read in `folder`; nothing where nothing is.
+// Returns the path that is read in `folder`; no value if there is none.
 Result<std::optional<std::string>> FindRead(const std::string& folder) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
   if (kind == PathKind::kMissing) return std::optional<std::string>();
@@ -119,8 +119,8 @@ Result<std::optional<std::string>> FindRead(const std::string& folder) {
   return std::optional<std::string>();
 }
 
-// What an earlier run has staged may be cleared, and is no checkpoint to convert. What a manifest
-// lists may be pruned.
+// Files that an earlier run has staged may be cleared, and are not a checkpoint to convert. Files
+// in a manifest may be pruned.
 Status CheckNothingRemovedIsRead(const std::string& target, bool prune) {
   RESHARD_ASSIGN_OR_RETURN(auto read, FindRead(target + "/.reshard"));
   if (read) {
@@ -144,9 +144,9 @@ std::optional<std::pair<uint64_t, uint64_t>> StepOf(const OpenedSource& source) 
   return std::pair(static_cast<uint64_t>(step->epoch), static_cast<uint64_t>(step->step));
 }
 
-// Returns 32 hexadecimal digits over the strategies' layouts, the training step where file names
-// tell it, and what else changes the outputs. Which ranks' files are there does not count: hosts
-// that each hold the files that their target ranks need do one plan together.
+// Returns 32 hexadecimal digits over the strategies' layouts, the training step if file names have
+// it, and all other options that change the outputs. The existing files do not count. So hosts with
+// different files, each with those for its target ranks, do one plan together.
 std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& given) {
   ConversionSpec spec = given;
   const TargetSpec& target = spec.target;
@@ -209,7 +209,7 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
   return digest.HexDigest();
 }
 
-// The chosen files, and the index that names them where one does.
+// The chosen files, and the index that names them, if there is one.
 std::vector<ChosenFile> FilesOf(const OpenedSource& source) {
   std::vector<ChosenFile> files = source.chosen();
   if (source.index()) files.push_back(*source.index());

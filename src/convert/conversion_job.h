@@ -1,4 +1,4 @@
-// What a conversion tells the job that stages and publishes its files.
+// The specification of a conversion for the job that stages and publishes its files.
 #ifndef RESHARD_SRC_CONVERT_CONVERSION_JOB_H_
 #define RESHARD_SRC_CONVERT_CONVERSION_JOB_H_
 
@@ -16,16 +16,20 @@
 
 namespace reshard {
 
-// Returns the XXH3-128 digest of a strategy's layouts, whatever files they came from.
+// Returns the XXH3-128 digest of a strategy's layouts. It does not depend on the strategy's files.
 std::string StrategyDigest(const Strategy& strategy);
 
-// The source ranks whose files are read.
+// The source ranks with files that are read.
 std::set<int64_t> RanksRead(const WorkList& work);
 
-// Returns the spec of the job that does `work`. Its fingerprint is equal for runs that would write
-// the same files from the same sources, whichever of the target ranks each of them does. Errors:
-// kInvalidArgument where the target lies in the source, or an output would replace a file that is
-// read or lie beside one; those of CheckOutputsOutside; kIo.
+// Returns the spec of the job that does `work`. The fingerprint is equal for runs that would write
+// the same files from the same sources, even if each does other target ranks.
+// Errors:
+//   kInvalidArgument: the target lies in the source; or an output would replace a file that is
+//   read, or
+//     lie beside one
+//   as CheckOutputsOutside
+//   kIo
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
                             const ConvertOptions& options);
 

@@ -32,16 +32,16 @@ namespace {
 // How many ranks a worker plans before it waits for the others.
 constexpr size_t kRanksOfWorker = 8;
 
-// What a TargetDigest holds of a segment: its sum, and where those of its copies begin. A
-// ChunkDigest holds as much of each segment in the chunk.
+// The data of a TargetDigest for a segment: its sum, and the index of its copies' sums. A
+// ChunkDigest has as much for each segment in the chunk.
 constexpr size_t kDigestOfSegment = sizeof(Digest128) + sizeof(size_t);
 constexpr size_t kDigestOfCopy = sizeof(Digest128);
 
-// About what the table of a written file holds of an array with this name, while it is read back
-// for the file's CRC.
+// About the bytes for an array with this name in the table of a written file. The table is made
+// when the file is read back for its CRC.
 size_t TableBytes(std::string_view name) { return 3 * sizeof(StoredArray) + name.size(); }
 
-// What is kept of the plan of one target rank.
+// The kept facts of a target rank's plan.
 struct PlanSums {
   TargetFileSummary target;
   std::vector<FileId> sources;
@@ -52,7 +52,7 @@ struct PlanSums {
   uint64_t digest_bytes = 0;
   uint64_t table_bytes = 0;
   uint64_t step_bytes = 0;
-  std::optional<TargetPlan> plan;  // where it is whole
+  std::optional<TargetPlan> plan;  // if it is complete
 };
 
 void AddTo(PlanSums& sums, const Segment& segment) {
@@ -73,8 +73,8 @@ void AddTo(PlanSums& sums, const Segment& segment) {
   }
 }
 
-// Plans a rank for its sums, so that its segments are not held together where they take more than
-// `most_kept` bytes, or for `visit` too.
+// Plans a rank for its sums. The segments are not held together if they exceed `most_kept` bytes,
+// or if `visit` gets them.
 Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& visit,
                         uint64_t most_kept, PlanFindings& findings) {
   PlanSums sums;
@@ -97,7 +97,7 @@ Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& v
 
 class TargetPlanning {
  public:
-  // `plan` gets what the plans come to.
+  // `plan` gets the sums of the plans.
   TargetPlanning(const OpenedSource& source, const Target& target, const MemoryBudget& budget,
                  const std::stop_token& stop, const PlanWatch& watch, ConversionPlan& plan)
       : source_(source),
@@ -112,18 +112,18 @@ class TargetPlanning {
     for (const ChosenFile& file : source.chosen()) chosen_.emplace(file.id, &file);
   }
 
-  // Plans `ranks`, ascending. Whatever number of plans the budget lets be made at a time, what
-  // comes of it is the same; where each is visited, one is made after the other.
+  // Plans `ranks`, ascending. The result does not depend on the number of plans that the budget
+  // allows at a time. With a visitor, plans are made one after the other.
   Status Plan(std::span<const int64_t> ranks) {
     // Side by side from the begin on: to grow takes twice as much.
     RESHARD_RETURN_IF_ERROR(
         CheckMemory(source_.tensors().memory(), ranks.size() * sizeof(TargetFileSummary)));
     work_.targets.reserve(ranks.size());
-    std::optional<int64_t> stage;  // whose first rank has been planned, for the others to follow
+    std::optional<int64_t> stage;  // the stage whose first rank is planned; the others follow it
     while (!ranks.empty()) {
       if (stop_.stop_requested()) return CancelledError("stopped while planning");
       const int64_t next_stage = target_.StageOf(ranks.front());
-      const size_t room = Room() / 2;  // half for plans, half for the findings of those that wait
+      const size_t room = Room() / 2;  // half for plans, half for the findings of waiting plans
       const size_t workers = std::clamp<size_t>(room, 1, IndexersNow().workers);
       size_t count = 1;
       if (stage == next_stage && workers > 1) {
@@ -145,8 +145,8 @@ class TargetPlanning {
   }
 
  private:
-  // For how many plans there is memory, while nothing is written yet. The first one tells how much
-  // they take, which is more than what a rank adds to the findings.
+  // The number of plans that fit in memory before the first write. The first plan tells their size,
+  // which is more than a rank adds to the findings.
   size_t Room() const {
     if (visit_ || work_.targets.empty()) return 1;
     return (budget_.plan_bytes + budget_.write_back_bytes) /
@@ -158,7 +158,7 @@ class TargetPlanning {
     return (budget_.kept_plan_bytes - std::min(budget_.kept_plan_bytes, kept_.bytes())) / plans;
   }
 
-  // What each thread that indexes a file is at work on stays, whatever the budget.
+  // The file that each thread is indexing stays in memory, for any budget.
   Indexers IndexersNow() const {
     const uint64_t most = budget_.index_bytes / 2;
     return {askers_, std::max<uint64_t>(most / std::max<size_t>(source_.tables().largest(), 1), 1)};
@@ -192,7 +192,7 @@ class TargetPlanning {
     return CheckMemory(source_.tensors().memory());
   }
 
-  // What fails, or contradicts a rank before it, is planned again in its turn, which says so.
+  // A rank that fails, or contradicts an earlier rank, is planned again in its turn to report that.
   Status PlanTogether(std::span<const int64_t> ranks, size_t workers) {
     struct Planned {
       PlanFindings findings;
@@ -273,7 +273,8 @@ std::vector<TensorInfo> BySize(const PlanFindings& findings) {
   return all;
 }
 
-// Of those, sorted by size. An optimizer's copies have the shapes that their parameters have.
+// The largest parameters with distinct shapes, sorted by size. An optimizer's copies have the
+// shapes of their parameters.
 std::vector<TensorInfo> LargestShapes(const std::vector<TensorInfo>& all,
                                       const PlanFindings& findings) {
   const auto is_own = [&findings](const TensorInfo& parameter) {

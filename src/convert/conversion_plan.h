@@ -1,5 +1,5 @@
-// The first pass of a conversion: every target file is planned once, several at a time. The sums
-// are kept, added up in the order of the files, and small plans, where there is memory for them.
+// The first pass of a conversion: plans every target file once, several at a time. Keeps the sums,
+// added up in the order of the files, and small plans if there is memory for them.
 #ifndef RESHARD_SRC_CONVERT_CONVERSION_PLAN_H_
 #define RESHARD_SRC_CONVERT_CONVERSION_PLAN_H_
 
@@ -37,11 +37,11 @@ struct ConversionPlan {
   Findings findings;
   // Where unmatched names are checked (UnmatchedMatrices).
   std::vector<std::string> unmatched_matrices;
-  // Small plans, where there is memory for them. Not null once planned.
+  // Small plans, if there is memory for them. Not null once planned.
   std::shared_ptr<PlanCache> kept = {};
 };
 
-// Returns what the source of a conversion may hold within `budget`.
+// Returns the limits for the source of a conversion within `budget`.
 SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget);
 
 // Returns the container of the files that `format` has.
@@ -49,8 +49,8 @@ const Container& ContainerOf(TargetFormat format);
 // Returns the container of the target files.
 const Container& TargetContainer(const OpenedSource& source, const TargetSpec& target);
 
-// The target of a conversion: the files of ranks, a folder that is made of those of one, or files
-// that are made of lone ones.
+// The target of a conversion: the files of ranks, a folder that is made from the file of one rank,
+// or files that are made from lone files.
 struct ConversionTarget {
   std::unique_ptr<MindSporeTarget> ranks;
   std::unique_ptr<FullTarget> folder;  // null but for a folder of whole tensors
@@ -63,7 +63,7 @@ struct ConversionTarget {
   }
 };
 
-// Returns it; `source` has to outlive it. Errors: those of FullTarget::Make; kMismatch for one
+// Returns the target; `source` has to outlive it. Errors: as FullTarget::Make; kMismatch for one
 // stage alone as a folder.
 Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec& spec,
                                     const Selection& selection);
@@ -71,29 +71,32 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
 // The most bytes of tensors in a file of a folder of whole ones.
 uint64_t MostFileBytes(const TargetSpec& target);
 
-// Returns the ranks that get what these files hold, each once, ascending.
+// Returns the ranks that get the tensors of these files, each once, ascending.
 std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> files);
 
-// What is told of plans while they are made: `findings` are added to, and `visit`, which may be
-// empty, is called with each plan, one after the other, on any thread.
+// Receives the facts of plans while they are made. `findings` are added to. `visit`, which may be
+// empty, gets each plan, one after the other, on any thread.
 struct PlanWatch {
   PlanFindings& findings;
   PlanVisitor visit;
 };
 
-// Plans each target file that `options` select, holding what is written against
-// `options.checks.reference`, unless it is empty, and names against the strategies, unless
-// `options.checks.partial` allows that some are absent. Opens and indexes every source file that
-// the run needs, and so pins its identity. What it takes more than plans to find is left to the
-// caller: sample, totals and stage_alone. Errors: of the first file that has one, those of
-// Target::Plan; those of FindingsOf, CheckReference and CheckNames; kCancelled.
+// Plans each target file that `options` select. Compares the outputs with
+// `options.checks.reference`, unless it is empty, and names with the strategies, unless
+// `options.checks.partial` allows absent ones. Opens and indexes every source file that the run
+// needs, and so pins its identity. The caller adds findings that need more than plans: sample,
+// totals and stage_alone.
+// Errors:
+//   as Target::Plan, for the first file that has one
+//   as FindingsOf, CheckReference and CheckNames
+//   kCancelled
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const ConvertOptions& options, const MemoryBudget& budget,
                                       const PlanWatch& watch);
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const ConvertOptions& options, const MemoryBudget& budget);
 
-// Returns what users are told of a plan; memory and space are left out.
+// Returns the report of a plan for users, without memory and space.
 PlanReport ReportOf(ConversionPlan plan);
 
 }  // namespace reshard

@@ -54,16 +54,16 @@ Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
   return budget;
 }
 
-// What of a conversion this process does.
+// This process's part of a conversion.
 struct Share {
   std::vector<TargetShare> parts;     // to be written, or kept by the job
   std::vector<TargetShare> finished;  // by another call, and not to be written
-  std::set<int64_t> source_ranks;     // whose files are read to write what is not finished
-  bool published = false;             // by an earlier run: nothing is left to do
-  bool staged = false;                // nothing is left to write, only to publish
+  std::set<int64_t> source_ranks;     // with files that are read for the unfinished parts
+  bool published = false;             // by an earlier run, so there is no work
+  bool staged = false;                // only publication is left
 };
 
-// All files of a job, of which nothing is to be written if they are `published`.
+// All files of a job. If they are `published`, none has to be written.
 Share ShareOfAll(const Conversion& conversion, const JobSpec& spec, bool published) {
   std::vector<FilePart> parts;
   parts.reserve(spec.files.size());
@@ -80,7 +80,7 @@ Share ShareOf(const Conversion& conversion, const TargetJob& job) {
   share.staged = job.already_staged();
   if (share.staged) return share;
   for (const TargetFileSummary& target : conversion.opened.work().targets) {
-    // A finished file may turn out not to be what was recorded.
+    // A finished file may turn out to differ from its record.
     const bool trusted = job.spec().output.resume != Resume::kVerify;
     if (trusted && job.Finished(target.path) != nullptr) continue;
     share.source_ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
@@ -101,7 +101,7 @@ Share ShareOf(const Conversion& conversion, const WorkerJob& job) {
   return share;
 }
 
-// A conversion's right to its target folder: that of a run alone, or of one of several workers.
+// A conversion's right to its target folder, of a single run or of one of several workers.
 struct BegunJob {
   std::optional<TargetJob> alone;
   std::optional<WorkerJob> worker;
@@ -124,7 +124,7 @@ Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patienc
   return {};
 }
 
-// What a run did before it published.
+// The results of a run before publication.
 struct Work {
   CrcFiles checked;
   std::optional<ReplicaReport> replicas;
@@ -137,7 +137,7 @@ void MarkTime(const Conversion& conversion) {
   conversion.timeline.Mark(conversion.budget.measured->Look());
 }
 
-// `counted` gets what there is to do.
+// `counted` gets the total work.
 Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, const Share& share,
                            std::optional<CountedWork>& counted) {
   OpenedConversion& opened = conversion.opened;
@@ -179,8 +179,8 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, co
   return done;
 }
 
-// Says what an unfinished run leaves to go on with. Nothing can be made of files from sources that
-// are not what they were; a worker is run again as it is.
+// Adds the advice to continue an unfinished run. There is none if the sources have changed, because
+// their files are useless. A worker is run again without other options.
 Status WithHint(Status status, const BegunJob& job) {
   if (status.code() == StatusCode::kChanged || job.worker || job.alone->already_staged()) {
     return status;
@@ -269,7 +269,7 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   MarkTime(conversion);
   counted->Enter(Phase::kPublish);
   conversion.budget.measured->refuses = false;
-  // Publication takes memory of its own, which is not counted beside that of windows.
+  // Publication takes its own memory, which is not counted beside that of windows.
   conversion.opened.source->files().GiveWindowsBack();
   // Before anything says that the files are finished: others would publish them.
   RESHARD_RETURN_IF_ERROR(conversion.opened.source->files().VerifyUnchanged());
@@ -279,7 +279,7 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   return MakeReport(conversion, share, *std::move(done), std::move(published));
 }
 
-// What follows planning.
+// The steps after planning.
 Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& options,
                                const MemoryBudget& first, TimelineRecorder& timeline) {
   OpenedSource& source = *opened.source;
@@ -334,8 +334,8 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     const MemoryWatch watch(WatchOf(first));
     RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(options, first));
-    // A job that goes on, or that others have a share in, may not need what comes first; and where
-    // everything is compared before, it would not stay.
+    // A job that continues, or that others share, may not need the first files. If all replicas are
+    // compared before, the bytes would not stay in memory.
     if (options.resume == Resume::kNo && !options.shard &&
         options.checks.replicas != CheckReplicas::kAll) {
       BeginReading(opened, first);

@@ -33,11 +33,11 @@ namespace {
 
 constexpr int kMostFiles = 16;
 constexpr int kMostValues = 16;
-// A Value of more bytes is compared only where there is no smaller one.
+// A Value of more bytes is compared only if there is no smaller one.
 constexpr uint64_t kMostBytes = uint64_t{4} << 20;
 constexpr uint64_t kStepBytes = uint64_t{1} << 20;
 
-// What a part record says of a target file.
+// The facts in a part record about a target file.
 struct EarlierFile {
   PartRecordHead head;
   std::map<uint64_t, std::string> digests;  // of its Values, by their offsets
@@ -69,8 +69,8 @@ bool TakesFrom(const Content& content, FileId file) {
                      [file](const BlockCopy& copy) { return copy.source == file; });
 }
 
-// Returns a content that takes bytes from `file`: the largest that is not too large, as small ones
-// are often constant; else the smallest. Null where there is none.
+// Returns a content with bytes from `file`: the largest up to the limit, as small ones are often
+// constant; else the smallest. Null if there is none.
 const Content* Choose(const TargetPlan& plan, FileId file) {
   const Content* chosen = nullptr;
   for (const Segment& segment : plan.segments) {
@@ -106,7 +106,7 @@ std::set<std::string_view> JoinedFiles(const Manifest& manifest, const JobSpec& 
   return joined;
 }
 
-// The source files of which both have read something, by path.
+// The source files that both have read, by path.
 std::set<std::string_view> SharedSources(const Manifest& manifest, const JobSpec& spec) {
   std::set<std::string_view> read;
   for (const ManifestSource& file : manifest.sources) {

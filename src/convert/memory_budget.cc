@@ -19,13 +19,13 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kDefaultLimit = 256 * kMiB;
-// What a process of this program, small strategies and what the allocator keeps take.
+// The memory of a process of this program, of small strategies, and of the allocator's reserve.
 constexpr uint64_t kProgram = 10 * kMiB;
-// What threads, open files and many small things take while files are written, and what the
-// allocator does not find room for in between.
+// The memory of threads, open files and many small objects during writing, and of allocator
+// fragmentation.
 constexpr uint64_t kSlack = 4 * kMiB;
-// What the kernel takes beside for files and pages, those of libraries too, where a control group
-// counts it. It is left free where less than all is enough.
+// The kernel's memory for files and pages, those of libraries too, if a control group counts it. It
+// stays free if the run needs less than the limit.
 constexpr uint64_t kOfKernel = 12 * kMiB;
 constexpr uint64_t kMostWindows = 64 * kMiB;
 constexpr uint64_t kPlanningWindows = 16 * kMiB;  // headers are read once
@@ -34,8 +34,8 @@ constexpr uint64_t kSmallestChunk = kMiB / 2;
 constexpr uint64_t kOfLane = kMiB / 8;  // stacks of two threads, digests of a chunk
 constexpr size_t kMostOpen = 64;
 constexpr uint64_t kSmallestStep = kMiB / 4;  // of a group's file, in source windows
-// What publication holds of a target file and of a source file: digests, sizes and so many times
-// the path, as lists and as text.
+// The memory that publication holds for a target file and a source file: digests, sizes and several
+// copies of the path, as lists and as text.
 constexpr uint64_t kOfTarget = 800;
 constexpr uint64_t kTargetPaths = 10;
 constexpr uint64_t kOfSource = 750;
@@ -45,8 +45,8 @@ uint64_t InMiB(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
 
 uint64_t RoundDown(uint64_t bytes) { return bytes - bytes % StagedFile::kAlignment; }
 
-// Returns the bytes of a chunk for which there are so many: whole large pages where these fit, so
-// that what a chunk takes of a source mostly ends where one of its large pages does, too.
+// Returns the size of a chunk within `bytes`: whole large pages if these fit, so that the source
+// bytes of a chunk mostly end at a large page, too.
 uint64_t ChunkWithin(uint64_t bytes) {
   const uint64_t chunk = RoundDown(std::min(bytes, kChunkBytes));
   return chunk < kLargePageBytes ? chunk : chunk - chunk % kLargePageBytes;
@@ -58,11 +58,11 @@ struct LessRanks {
   }
 };
 
-// What a run needs for its largest files, and the least that it can do with.
+// The needs of a run for its largest files, and its minimum.
 struct Needs {
   uint64_t largest = 0;  // target file
   uint64_t sources = 0;  // bytes
-  uint64_t chunks = 0;   // of one lane
+  uint64_t chunks = 0;   // for a lane
   uint64_t windows = 0;
   uint64_t write_back = 0;
   uint64_t publication = 0;
@@ -92,9 +92,9 @@ Needs NeedsOf(const WorkList& work) {
   return needs;
 }
 
-// Returns the bytes of plans that are to be in memory at a time besides the largest one, of `spare`
-// bytes an eighth. More, up to half of them, where files that share their sources then read them
-// fewer times: all files that are open at a time read them together.
+// Returns the bytes of plans that may be in memory besides the largest one: an eighth of `spare`
+// bytes. It is more, up to half, if files that share their sources then read them fewer times,
+// because all open files read them together.
 uint64_t MorePlans(const Needs& needs, const WorkList& work, uint64_t spare) {
   const uint64_t plan = std::max<uint64_t>(work.largest_plan_bytes, 1);
   const auto sharing_by = [&needs](uint64_t count) { return (needs.sharing + count - 1) / count; };
@@ -130,7 +130,7 @@ Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes) {
   budget.lanes = std::min<uint64_t>({lanes, quarter / (2 * kSmallestChunk + kOfLane),
                                      std::min(quarter, kMostWindows) / kWindowBytes});
   budget.chunk_bytes = ChunkWithin((quarter / budget.lanes - kOfLane) / 2);
-  // What is written counts from the moment that it is, before room is made for it.
+  // Written bytes count at once, before room is made for them.
   budget.write_back_bytes = std::min(quarter, kMostWriteBack) - budget.lanes * budget.chunk_bytes;
   budget.index_bytes = quarter / 2;
   budget.plan_bytes = quarter / 2;
@@ -224,7 +224,7 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
                                               windows / kWindowBytes, kMostWindows / kWindowBytes}),
                                     1, budget.lanes);
   rest.chunk_bytes = ChunkWithin((chunks / rest.lanes - of_lane) / 2);
-  // What chunks leave is for windows.
+  // The rest of the chunks' memory is for windows.
   rest.window_bytes =
       std::min(windows + chunks - rest.lanes * (2 * rest.chunk_bytes + of_lane), kMostWindows);
   const uint64_t pages = std::min(needs.write_back + third, kMostWriteBack);
@@ -243,7 +243,7 @@ Result<MemoryBudget> FitMemory(const MemoryBudget& budget, const HeldOfSources& 
                                const WorkList& work, std::vector<Warning>& warnings) {
   MemoryMeter& meter = budget.measured->meter;
   budget.measured->Look();
-  // Where nobody looked all the time, both may have been held at once.
+  // Without continuous measurements, both may have been held at the same time.
   if (!budget.asked_for) budget.measured->Note(meter.peak() + sources.peak);
   ReturnFreeMemory();
   const uint64_t held = meter.Look();

@@ -20,7 +20,8 @@
 namespace reshard {
 namespace {
 
-// Says that nothing confirms the source strategy, and what its reader can look at.
+// Returns the warning that there is no evidence for the source strategy, with advice on how to
+// check it.
 std::string Unconfirmed(const OpenedSource& source, std::string_view why,
                         const Findings& findings) {
   constexpr size_t kMostShapes = 3;
@@ -36,8 +37,8 @@ std::string Unconfirmed(const OpenedSource& source, std::string_view why,
       Escape(source.rule().source()->path()), why, fmt::join(shapes, ", "));
 }
 
-// Checks that the source is what it is taken for and the source strategy its own, before anything
-// is written.
+// Checks, before the first write, that the source is the expected one and that the source strategy
+// belongs to it.
 Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice& checks,
                    const RunOptions& run, ConversionPlan& plan) {
   if (!checks.partial) RESHARD_RETURN_IF_ERROR(CheckSavedOffsets(source));
@@ -106,7 +107,7 @@ Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const Mem
 HeldOfSources HeldOf(OpenedSource& source) {
   const SourceFiles& files = source.files();
   const TableCache& tables = source.tables();
-  // An index is there twice for a moment: what it is made of, and what was made.
+  // An index is there twice for a moment: as it is being made, and finished.
   return {files.PagesPeak(), files.HeldForHeaders(), files.Buffered(),
           tables.has_dropped() ? 2 * tables.largest() : 0};
 }

@@ -1,6 +1,5 @@
-// OpenedConversion: a conversion up to where something is done with it. Its source is open, its
-// files are planned, and both are checked. Convert carries it out, Plan tells of it, a TargetView
-// reads it.
+// OpenedConversion: a conversion after its first steps. Its source is open, its files are planned,
+// and both are checked. Convert carries it out, Plan reports it, a TargetView reads it.
 #ifndef RESHARD_SRC_CONVERT_OPENED_CONVERSION_H_
 #define RESHARD_SRC_CONVERT_OPENED_CONVERSION_H_
 
@@ -24,8 +23,8 @@ struct OpenedConversion {
 
   const Target& target() const { return made.files(); }
   const WorkList& work() const { return plan.work; }
-  // Returns the plan of one of the files, which is kept no longer; made again if it was not.
-  // Errors: those of PlanAgain. Any thread.
+  // Returns the plan of a file, and does not keep it. Makes it again if it was not kept. Errors: as
+  // PlanAgain. Any thread.
   Result<PlanHandle> TakePlan(const TargetFileSummary& file) const;
 };
 
@@ -37,21 +36,23 @@ struct Conversion {
   TimelineRecorder& timeline;
 };
 
-// Opens the source, plans all target files, and checks that the source is what it is taken for and
-// the source strategy its own. Writes nothing. Errors: those of OpenUnplanned and of
-// PlanConversion; kMismatch for a source strategy that is most likely another checkpoint's, for
-// files that state another place than that which they are taken for, and for totals that are not
-// the expected ones; kCancelled.
+// Opens the source, plans all target files, and checks that the source is the expected one and that
+// the source strategy belongs to it. Writes no files.
+// Errors: as OpenUnplanned and PlanConversion, and
+//   kMismatch: the source strategy is most likely another checkpoint's, files state other places
+//   than
+//     those they are used for, or totals differ from the expected ones
+//   kCancelled
 Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const MemoryBudget& budget);
 
-// The first half of it: opens the source and makes the target, and checks neither. The plan is
-// empty. Errors: those of OpenSource and of MakeTarget.
+// The first half: opens the source and makes the target, without checks. The plan is empty. Errors:
+// as OpenSource and MakeTarget.
 Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits);
 
 // Says that a call begins to plan; OpenConversion does.
 void ReportPlanning(const RunOptions& run);
 
-// Returns what planning holds of sources.
+// Returns the memory that planning holds for sources.
 HeldOfSources HeldOf(OpenedSource& source);
 
 }  // namespace reshard

@@ -40,7 +40,8 @@ Result<std::optional<Strategy>> StrategyOf(const StrategyRef& named, const Memor
   return strategy;
 }
 
-// The families whose sources say themselves where tensors lie; the first that knows a path has it.
+// The families whose sources state the places of tensors. The first family that recognizes a path
+// takes it.
 constexpr std::array<SourceFinder, 1> kFamilies = {FindFullSource};
 
 }  // namespace
@@ -163,8 +164,8 @@ void OpenedSource::WarnOfUnusedKey() {
   if (files_.key() == nullptr || chosen().empty()) return;
   std::vector<uint8_t> is_plain(chosen().size());
   const auto look = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
-    if (chosen()[i].identity.size() == 0) return {};  // has nothing to encrypt
-    // Whoever reads the file says what is wrong with it.
+    if (chosen()[i].identity.size() == 0) return {};  // an empty file has no bytes to encrypt
+    // Reading the file reports an error.
     const std::string& at = path(chosen()[i]);
     const Result<std::unique_ptr<ByteSource>> file = Storage::Of(at).Open(at);
     if (!file.ok()) return {};
@@ -261,7 +262,7 @@ Status OpenedSource::LookIntoAll(bool opens_any_file) {
     if (!opens_any_file) RESHARD_RETURN_IF_ERROR(status);
     return CheckMemory(memory_);
   };
-  // Where no server has to be asked, threads would only take more memory.
+  // Without a server, more threads would only take more memory.
   RESHARD_RETURN_IF_ERROR(RunWorkers(Askers(1), chosen().size(), look, std::stop_token()));
   if (!found_.tables) return {};
   for (Warning& warning : found_.tables->Warnings()) found_.warnings.push_back(std::move(warning));
@@ -292,7 +293,7 @@ const Container& OpenedSource::ContainerOfContent() {
     if (file.identity.size() == 0) continue;
     const Result<uint64_t> size = files_.Size(file.id);
     std::vector<std::byte> head(size.ok() ? std::min<uint64_t>(*size, kSignatureBytes) : 0);
-    // Whoever reads the file says what is wrong with it.
+    // Reading the file reports an error.
     if (head.empty() || !files_.Read(file.id, 0, head).ok()) continue;
     const Result<const Container*> found = ContainerOf(head, *size);
     if (found.ok()) return **found;

@@ -1,6 +1,6 @@
-// OpenedSource: a source checkpoint with its strategies, ready to be planned from.
+// OpenedSource: a source checkpoint with its strategies, ready for planning.
 //
-// Neither movable nor copyable: its parts refer to one another. Thread-safe once open.
+// It cannot be moved or copied, because its parts refer to one another. Thread-safe once open.
 #ifndef RESHARD_SRC_CONVERT_OPENED_SOURCE_H_
 #define RESHARD_SRC_CONVERT_OPENED_SOURCE_H_
 
@@ -36,17 +36,17 @@
 
 namespace reshard {
 
-// What a source is to become.
+// The use of a source.
 struct SourceUse {
   TargetSpec target = {};                  // its strategy is read
   std::vector<int64_t> target_ranks = {};  // that are wanted; none: all
   // Of a folder of whole tensors, files and tensors that are left out may be missing.
   ParameterChoice choice = {};
-  // What is wrong with a file of whole tensors is said by who opens it.
+  // Opening a file of whole tensors reports its errors.
   bool opens_any_file = false;
 };
 
-// What its parts may hold, and how files are reached.
+// Limits for the parts of a source, and the access to files.
 struct SourceLimits {
   uint64_t table_bytes = uint64_t{256} << 20;
   uint64_t window_bytes = uint64_t{64} << 20;
@@ -59,11 +59,12 @@ struct SourceLimits {
 
 class OpenedSource;
 
-// Loads the strategies and chooses the files. Of these only those of a folder of whole tensors are
-// opened yet, and others if a key is given or no name tells the container. All who read a sharded
-// checkpoint open it so.
-// Errors: those of LoadStrategy and FindRankFiles; kMismatch when no file of the source's ranks
-// is there, or files of more ranks than the source strategy has.
+// Loads the strategies and chooses the files. Opens the files of a folder of whole tensors; opens
+// others only if there is a key, or if no name tells the container. All code that reads a sharded
+// checkpoint opens it in this way.
+// Errors: as LoadStrategy and FindRankFiles, and
+//   kMismatch: all files of the source's ranks are missing, or there are more ranks than the source
+//     strategy has
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use = {},
                                                  const SourceLimits& limits = {});
 
@@ -72,8 +73,8 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const S
 Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const SourceUse& use,
                                                    const SourceLimits& limits = {});
 
-// Opens `files` by themselves: no strategies, and a file's rank is its place here. Errors: those of
-// Storage::Pin.
+// Opens `files` by themselves: without strategies, and with the index of a file as its rank.
+// Errors: as Storage::Pin.
 Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
                                                    const SourceLimits& limits = {},
                                                    std::shared_ptr<const EncryptionKey> key = {});
@@ -86,26 +87,26 @@ class OpenedSource {
   SourceFiles& files() { return files_; }
   const SourceFiles& files() const { return files_; }
   const std::string& path(const ChosenFile& file) const { return files_.path(file.id); }
-  // How the files are written down, by the names of the chosen ones, which all have one extension;
-  // where they have none, by the content of the first one that has a byte.
+  // The container of the files. The names of the chosen files, which all have the same extension,
+  // tell it. Without an extension, the content of the first file that is not empty does.
   const Container& container() const { return *found_.container; }
   TableCache& tables() { return tables_; }
   const TableCache& tables() const { return tables_; }
   const ConversionRule& rule() const { return *rule_; }
-  // From names in the source to those that it has here.
+  // From names in the source to their names here.
   const std::map<std::string, std::string>& name_map() const { return new_names_; }
-  // Where strategies put the shards; null where there is no source strategy.
+  // The places of shards by the strategies; null without a source strategy.
   const GridPlacement* grid() const { return grid_; }
   const Source& tensors() const { return *tensors_; }
   const std::vector<ChosenFile>& chosen() const { return found_.files; }  // ascending by rank
-  // Returns how many threads are to index the chosen files: `workers`, or more where they lie on a
-  // server (open_files.h).
+  // Returns the number of threads that should index the chosen files: `workers`, or more if they
+  // are on a server (open_files.h).
   size_t Askers(size_t workers) const;
   // Whether each file is one of its own, by OpenEachFile.
   bool each_alone() const { return each_alone_; }
   // Whether a file that was opened states whether redundancy was removed from the set.
   bool states_redundancy() const { return states_redundancy_; }
-  // Returns the bytes of which the file states a CRC-32, if it does. Errors: as CoveredByCrc of
+  // Returns the bytes that the file's CRC-32 covers, if it states one. Errors: as CoveredByCrc of
   // indexed_file.h.
   Result<std::optional<ByteRange>> CoveredByCrc(FileId file);
   // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
@@ -114,14 +115,14 @@ class OpenedSource {
   bool files_are_numbered() const { return found_.files_are_numbered; }
   const std::optional<ChosenFile>& index() const { return found_.index; }
   std::span<const std::string> indexed() const { return found_.indexed; }
-  // Whether `name` is in no index, but in the file beside those that one names.
+  // Whether `name` is in no index, but in the file for names that the index lacks.
   bool IsBeside(std::string_view name) const {
     return found_.rest && found_.placement->HomeOf(name) == found_.rest;
   }
   // The training step of all chosen files, where their names tell it.
   const std::optional<TrainingStep>& step() const { return step_; }
   const std::vector<Warning>& warnings() const { return found_.warnings; }
-  // Of the strategies: what calls for nothing to be done.
+  // Notes about the strategies, which need no action.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -146,10 +147,10 @@ class OpenedSource {
   const Container& ContainerOfContent();
   // Says which files are not encrypted if a key was given.
   void WarnOfUnusedKey();
-  // Takes files without a byte for those of ranks without parameters, if others have some; `name`
-  // is that of the source.
+  // Takes empty files as the files of ranks without parameters, if others have parameters. `name`
+  // is the source's.
   void TakeEmptyFiles(const std::string& name);
-  // Looks into each file and says what does not fit.
+  // Opens each file and reports those that do not fit.
   Status LookIntoAll(bool opens_any_file);
   Status TakeNames(const std::map<std::string, std::string>& name_map);
   Result<IndexedFile> ReadTable(FileId file, const std::shared_ptr<const FileTable>& like);
@@ -175,8 +176,8 @@ class OpenedSource {
   std::vector<std::string> notes_;
 };
 
-// Says that a key was not used for `plain`, those of `files` files that are not encrypted, of which
-// there are some.
+// Returns the warning that a key was not used for `plain`, the unencrypted ones of `files` files.
+// There is at least one.
 Warning UnusedKeyWarning(const FirstFew& plain, size_t files);
 
 // Fails with kInvalidArgument unless one source, a path or files, is named.

@@ -26,8 +26,7 @@
 namespace reshard {
 namespace {
 
-// For what is refused before the source is opened: a source that does not exist is the first thing
-// to say.
+// For errors that come before the source is opened: a missing source is reported first.
 Status CheckSourceExists(const SourceSpec& source) {
   if (source.path.empty() || IsRankPattern(source.path)) return {};
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source.path).KindOf(source.path));

@@ -1,4 +1,4 @@
-// What options of a conversion have to be, before anything is opened.
+// Checks the options of a conversion before any file is opened.
 #ifndef RESHARD_SRC_CONVERT_OPTION_CHECKS_H_
 #define RESHARD_SRC_CONVERT_OPTION_CHECKS_H_
 
@@ -12,27 +12,27 @@
 
 namespace reshard {
 
-// Errors: kInvalidArgument, with what to give instead; kIo.
+// Errors: kInvalidArgument, with advice; kIo.
 Status CheckConvertOptions(const ConvertOptions& options);
-// What of it is not of the target folder or the run, but for the name of the source.
+// Checks the options that do not concern the target folder or the run, without the source's path.
 Status CheckSpec(const ConversionSpec& spec);
 Status CheckRecodeOptions(const RecodeOptions& options);
 
-// Returns where the options of these calls go. Points into `options`.
+// Returns the destinations for the calls' options. Points into `options`.
 OptionParts PartsOf(ConvertOptions& options);
 
-// `given` has nothing that the call `name` does not take: by the option table, and by `own`, names
-// of options that it takes in a way of its own. Errors: kInvalidArgument, naming the option.
+// Checks that `given` has only options that the call `name` takes: those of the option table, and
+// those named in `own`, which it takes in a special way. Errors: kInvalidArgument, naming the
+// option.
 Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name,
                   const std::set<std::string_view>& own);
 
-// Whether the format that `target` asks for goes with what else is asked for. Errors:
-// kInvalidArgument.
+// Checks that the format of `target` fits the other options. Errors: kInvalidArgument.
 Status CheckFormat(const TargetSpec& target, const Selection& selection);
 
-// Returns whether full tensors are to become full tensors in another form: any in a folder of whole
-// tensors, or those of such a folder in one file, if a format is given. Needs no strategy. Errors:
-// those of FindFullFolder; kIo.
+// Returns whether full tensors should become full tensors in another form, which needs no strategy.
+// It is so for any full tensors in a folder of whole tensors. It is so for the tensors of such a
+// folder in one file if a format is given. Errors: as FindFullFolder; kIo.
 Result<bool> IsWithoutStrategies(const SourceSpec& source, const TargetSpec& target);
 
 // The folder `target` must not be, or lie in, the folder or file `source`.

@@ -20,14 +20,14 @@ namespace reshard {
 
 class PlanCache {
  public:
-  // Keeps the plan of a file, of about `bytes`. Where that is too much, those go that were not
-  // asked for longest; this one stays.
+  // Keeps the plan of a file, of about `bytes`. Drops least recently used plans beyond the limit,
+  // but never this one.
   void Add(int64_t file, PlanHandle plan, uint64_t bytes);
-  // Returns the plan of a file, or null where none is kept.
+  // Returns the plan of a file, or null if it is not kept.
   PlanHandle Find(int64_t file);
   // As Find; it is kept no longer.
   PlanHandle Take(int64_t file);
-  // Keeps at most so many bytes from now on; all, where this was not called.
+  // Sets the limit; without a call, all plans are kept.
   void SetMost(uint64_t most_bytes);
   // Of the plans that are kept.
   uint64_t bytes() const;
@@ -43,15 +43,15 @@ class PlanCache {
   void DropOldest();
 
   mutable std::mutex mutex_;
-  // Guarded by mutex_, as is what follows. What was asked for last comes first.
+  // mutex_ guards these and the members below. The most recently used plan comes first.
   std::list<Kept> kept_;
   std::map<int64_t, std::list<Kept>::iterator> places_;
   uint64_t most_bytes_ = std::numeric_limits<uint64_t>::max();
   uint64_t bytes_ = 0;
 };
 
-// Plans a file of which `expected` has been said before, and says nothing again. Errors: those of
-// Target::Plan; kInternal for another size than before.
+// Plans a file again without repeating its findings. `expected` has the result of its first plan.
+// Errors: as Target::Plan; kInternal if the size differs.
 Result<PlanHandle> PlanAgain(const Target& target, const TargetFileSummary& expected);
 
 // About the bytes of memory that a plan holds.

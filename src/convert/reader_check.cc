@@ -23,12 +23,12 @@
 namespace reshard {
 namespace {
 
-// As Storage::List, but nothing where there is no folder.
+// As Storage::List, but empty if there is no folder.
 Result<std::vector<DirectoryEntry>> ListIfThere(const std::string& path) {
   auto entries = Storage::Of(path).List(path);
   if (entries.status().code() == StatusCode::kNotFound) return std::vector<DirectoryEntry>();
   if (entries.ok() || entries.status().system_error() != ENOTDIR) return entries;
-  return std::vector<DirectoryEntry>();  // the job says what is in its way
+  return std::vector<DirectoryEntry>();  // the job reports an entry in its way
 }
 
 // Whether all that a folder of the target has goes when the set comes.
@@ -62,7 +62,8 @@ bool IsWholeFolder(const SetInFolder& set) {
   });
 }
 
-// What makes readers take the folder for something else than a folder of whole tensors of this set.
+// Finds the entries by which readers do not take the folder for the folder of whole tensors of this
+// set.
 Status AddToWholeFolder(const SetInFolder& set, const std::vector<DirectoryEntry>& entries,
                         std::vector<LeftOver>& found) {
   const auto add = [&](std::string_view name, std::string why) {
@@ -93,7 +94,8 @@ Status AddToWholeFolder(const SetInFolder& set, const std::vector<DirectoryEntry
   return {};
 }
 
-// What makes readers take the folder for one of whole tensors, and not for one of ranks.
+// Finds the entries by which readers take the folder for one of whole tensors, and not for one of
+// ranks.
 Status AddIndexes(const SetInFolder& set, const std::vector<DirectoryEntry>& entries,
                   std::vector<LeftOver>& found) {
   const auto whole = FullFolderOf(set.folder, entries);
@@ -197,7 +199,7 @@ Status CheckReaders(const SetInFolder& rules, const NamesToCome& names) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<LeftOver> found, FindLeftOvers(set));
   if (found.empty()) return {};
   const LeftOver& first = found.front();
-  // Of a folder, what lies in it.
+  // For a folder, the entries below it.
   const auto older = names.of_older.lower_bound(first.path);
   const bool is_older = older != names.of_older.end() &&
                         (*older == first.path || older->starts_with(first.path + '/'));

@@ -1,5 +1,5 @@
-// What readers of a target folder take there, by their own rules over names: files of the set, or
-// left-overs beside it.
+// The files that readers of a target folder would take, by their own rules about names: files of
+// the set, or left-overs beside it.
 //
 // Looks at names only. No state; any thread.
 #ifndef RESHARD_SRC_CONVERT_READER_CHECK_H_
@@ -31,19 +31,18 @@ struct LeftOver {
   std::string why;   // readers take it, in words
 };
 
-// Returns what readers would take instead of the set's files, or besides: in folders of ranks of
-// which the set has a file, what `FindRankFiles` or MindSpore takes; in the folder itself what
-// makes it another folder of whole tensors than the set is, or adds to it. Ranks of which the set
-// has no file do not matter. Errors: kIo.
+// Returns the left-overs that readers would take instead of the set's files, or besides. In folders
+// of ranks with a file of the set, these are the files that `FindRankFiles` or MindSpore would
+// take. In the folder itself, these are files that add to the set, or turn it into another folder
+// of whole tensors. Ranks without a file of the set do not matter. Errors: kIo.
 Result<std::vector<LeftOver>> FindLeftOvers(const SetInFolder& set);
 
-// Returns what CheckReaders wants to know of the last run that `origin`, the bytes of an
-// origin.jsonl or the line of a run that begins, tells of. `has_strategy`: it had one, of whatever
-// side.
+// Returns the facts for CheckReaders about the last run in `origin`. `origin` is an origin.jsonl,
+// or the line of a run that begins. `has_strategy`: the run had a strategy on any side.
 SetInFolder RulesOf(const std::string& folder, std::string_view origin, bool has_strategy);
 
-// Fails with kAlreadyExists where readers would take other files than those of the job, once it is
-// published in `folder`; `rules` has what FindLeftOvers wants to know besides.
+// Fails with kAlreadyExists if readers would take other files than the job's after its publication
+// in `folder`. `rules` has the other facts for FindLeftOvers.
 Status CheckReaders(const SetInFolder& rules, const NamesToCome& names);
 
 }  // namespace reshard

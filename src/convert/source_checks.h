@@ -1,4 +1,4 @@
-// What a conversion checks of its sources before it writes anything, but for the strategy.
+// The checks of a conversion's sources before the first write, without the check of the strategy.
 #ifndef RESHARD_SRC_CONVERT_SOURCE_CHECKS_H_
 #define RESHARD_SRC_CONVERT_SOURCE_CHECKS_H_
 
@@ -29,17 +29,15 @@ struct CrcFiles {
   uint64_t bytes = 0;  // that a check of all reads
 };
 
-// Returns those of the files chosen for `ranks` that state a CRC of themselves. Errors: those of
-// CoveredByCrc.
+// Returns the chosen files of `ranks` that state their CRC. Errors: as CoveredByCrc.
 Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ranks);
 
-// Checks each of them, several at a time. Errors: those of CheckCrc and TableCache; kCancelled.
+// Checks these files, several at a time. Errors: as CheckCrc and TableCache; kCancelled.
 Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWork& work);
 
-// Compares dtype and full shape of everything that `findings` say is written with those in
-// `reference`, a file or a folder of full tensors under the names of the source. Only headers are
-// read. Adds a warning if the reference lacks some. Errors: kMismatch, naming the first that differ
-// and how many; those of OpenSource.
+// Compares dtype and full shape of all written parameters in `findings` with those in `file`. That
+// file has full tensors under the names of the source. Reads only its headers. Adds a warning if it
+// lacks some. Errors: kMismatch, naming the first differences and their number; as ReadFileTable.
 Status CheckReference(const std::string& path, const std::shared_ptr<const EncryptionKey>& key,
                       const PlanFindings& findings, std::vector<Warning>& warnings);
 
@@ -53,30 +51,34 @@ uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stage
 // Returns ok when no replicas differ. Errors: kMismatch, which says which do.
 Status CheckNoneDiffer(const ReplicaReport& replicas);
 
-// Adds the totals of `source` to `findings`, where the files tell them, the part of them that
-// `choice` takes, a warning of weights that are in it several times, and whether it is a stage
-// alone. Returns what was read and opened for that only: a part of SampleLimitsFor, more where
-// totals are expected. Errors: kMismatch for totals that are not the expected ones;
-// kInvalidArgument where some are expected and the files do not tell; kCancelled.
+// Adds to `findings` the totals of `source`, if the files tell them, and the part that `choice`
+// takes. Also adds a warning about repeated weights, and whether the source is a stage alone.
+// Returns the reads and openings that only this took: a part of SampleLimitsFor, or more if totals
+// are expected.
+// Errors:
+//   kMismatch: the totals differ from the expected ones
+//   kInvalidArgument: totals are expected, but the files do not tell them
+//   kCancelled
 Result<SampleLimits> CheckTotals(const OpenedSource& source, const ParameterChoice& choice,
                                  const std::optional<RoundedCount>& expected,
                                  const std::stop_token& stop, Findings& findings);
 
 struct SourceChecks {
   CrcFiles crc;
-  std::vector<int64_t> replica_stages;  // whose replicas are compared
-  uint64_t bytes = 0;                   // that all of it reads
+  std::vector<int64_t> replica_stages;  // stages with replicas to compare
+  uint64_t bytes = 0;                   // that all checks read
 };
 
-// Returns what there is to check, as `choice` says, when files of `source_ranks` are read and
-// those of `target_ranks` asked for. Errors: those of FindCrcFiles.
+// Returns the checks that `choice` asks for, when files of `source_ranks` are read for
+// `target_ranks`.
+// Errors: as FindCrcFiles.
 Result<SourceChecks> FindChecks(OpenedSource& source, const std::set<int64_t>& source_ranks,
                                 const std::vector<int64_t>& target_ranks,
                                 const CheckChoice& choice);
 
-// Checks it, of the replicas those of `parameters`. Returns what was found of them, where they are
-// compared: all equal.
-// Errors: those of CheckCrcFiles; kMismatch for replicas that differ; kCancelled.
+// Makes the checks; replicas are checked for `parameters`. Returns the report about replicas if
+// they are compared: all are equal. Errors: as CheckCrcFiles; kMismatch if replicas differ;
+// kCancelled.
 Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const SourceChecks& checks,
                                                const ParameterChoice& parameters,
                                                const CheckChoice& choice, const SharedWork& work);

@@ -46,8 +46,8 @@ std::string_view WordBefore(std::string_view text) {
   return text.substr(begin);
 }
 
-// Whether a rank behind this word is no rank of a training run's processes: of a node or of one
-// axis of a parallel layout, or the rank of a matrix.
+// Whether "rank" after this word is not the rank of a training process. It may belong to a node or
+// to an axis of a parallel layout, or be the rank of a matrix.
 bool QualifiesRank(std::string_view word) {
   constexpr std::array<std::string_view, 13> kWords = {
       "local", "node", "dp", "tp", "pp", "mp", "ep", "cp", "sp", "vpp", "lora", "low", "adapter"};
@@ -62,7 +62,8 @@ struct StatedPart {
   uint64_t count = 0;
 };
 
-// Returns what STEM-KKKKK-of-NNNNN.EXT states. The numbers have at least five digits each.
+// Returns the part that a name STEM-KKKKK-of-NNNNN.EXT states. The numbers have at least five
+// digits each.
 std::optional<StatedPart> PartStatedBy(std::string_view name) {
   constexpr size_t kLeastDigits = 5;
   constexpr std::string_view kOf = "-of-";
@@ -201,7 +202,7 @@ Status CheckAllParts(const OpenedSource& source) {
   std::vector<std::string> paths;
   paths.reserve(source.chosen().size());
   for (const ChosenFile& file : source.chosen()) paths.push_back(source.path(file));
-  // A file that an index names may be missing if all of it is left out.
+  // A file that an index names may be missing if all its tensors are left out.
   paths.insert(paths.end(), source.indexed().begin(), source.indexed().end());
   return CheckAllParts(paths);
 }

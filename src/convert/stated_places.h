@@ -1,5 +1,5 @@
-// What source files state of their places: by their names which rank a file is of and which of
-// several files it is, by DCP_SHARDING_INFO where its arrays lie in their tensors.
+// The places that source files state about themselves. Their names state the rank, and the number
+// among several files. DCP_SHARDING_INFO states the places of their arrays in the tensors.
 //
 // Any number of threads may call these functions.
 #ifndef RESHARD_SRC_CONVERT_STATED_PLACES_H_
@@ -26,10 +26,11 @@ std::vector<int64_t> RanksStatedBy(std::string_view name);
 // Files that `spec` gives one by one are taken as they are.
 Status CheckRanksOfNames(const OpenedSource& source, const SourceSpec& spec);
 
-// Fails with kMismatch if a name such as model-00001-of-00002.safetensors states that its file is
-// one of several, and `paths` lacks one of these. Folders do not count: ranks may have one each.
-// Likewise if shard-00001-model-00001-of-00001.safetensors, which PyTorch writes, is not the only
-// shard in its folder, or not the first one, and others are not among `paths`.
+// Fails with kMismatch if the set is incomplete: a name such as model-00001-of-00002.safetensors
+// states that its file is one of several, and `paths` lacks one of these. Folders do not count, as
+// ranks may have one each. Also fails for PyTorch's names such as
+// shard-00001-model-00001-of-00001.safetensors, if the folder has other shards that are not in
+// `paths`, or if this is not the first one.
 Status CheckAllParts(std::span<const std::string> paths);
 
 // The same of all chosen files of a source.
@@ -48,11 +49,11 @@ struct FileWithOffsets {
   std::string sharding_info;  // IndexedFile
 };
 
-// Fails with kMismatch if DCP_SHARDING_INFO states another place for an array, or if the places of
-// what a strategy cuts do not cover the tensor; with kCorrupt if it cannot be parsed.
+// Fails with kMismatch if DCP_SHARDING_INFO states another place for an array, or if the stated
+// places of a cut parameter do not cover the tensor. Fails with kCorrupt if it cannot be parsed.
 Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as);
 
-// The same of the files of a source that were opened. Errors: also those of reading a table.
+// As above, for the opened files of a source. Errors: also from reading a table.
 Status CheckSavedOffsets(OpenedSource& source);
 
 }  // namespace reshard

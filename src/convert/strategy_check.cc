@@ -30,7 +30,7 @@ std::string NotThisStrategy(const Strategy& strategy) {
 }
 
 // Returns the name of a parameter of which two ranks hold different parts by the source strategy,
-// if there is one; with another stage's file every parameter is one.
+// if there is one. In files of two stages, every parameter counts.
 std::optional<std::string> DifferentPart(const OpenedSource& source, const ParameterChoice& choice,
                                          int64_t a, int64_t b) {
   const ConversionRule& rule = source.rule();
@@ -43,17 +43,17 @@ std::optional<std::string> DifferentPart(const OpenedSource& source, const Param
     if (!choice.Takes(named.name)) continue;
     if (!same_stage) return std::string(named.name);
     if (!seen.insert(&named.layout).second) continue;
-    // Parts differ for a tensor of other dimensions where they do for this one.
+    // If parts differ for this number of dimensions, they differ for others.
     const auto& map = named.layout.tensor_map;
     const auto grid = MakeGrid(named.layout, map.size() == 1 ? map[0].size() : map.size(), "");
-    if (!grid.ok()) continue;  // whoever needs it says so
+    if (!grid.ok()) continue;  // its user reports the error
     const int64_t begin = first + stage * devices;
     if (grid->PartsOf(a - begin) != grid->PartsOf(b - begin)) return std::string(named.name);
   }
   return std::nullopt;
 }
 
-// Fails where one file, by whatever paths, stands for ranks that hold different parts.
+// Fails if one file, by any paths, stands for ranks that hold different parts.
 Status CheckOneFileEach(const OpenedSource& source, const ParameterChoice& choice) {
   using Key = std::pair<FileIdentity::Key, uint64_t>;  // and the size
   std::map<Key, std::vector<const ChosenFile*>> by_file;
@@ -104,7 +104,7 @@ Status CheckStrays(const Source& source, const GridPlacement& placement, const S
         if (!strays.names.contains(named.name)) continue;
         if (++found <= kListedNames) names.push_back(Quote(named.name));
       }
-      // A conversion copies to each stage what only one of its two strategies has.
+      // A conversion copies parameters to each stage if only one of its two strategies has them.
       if (found < 2 || found * 2 <= expected) continue;
       return MismatchError(fmt::format(
           "{}: rank {} is in stage {} by {}, but holds {} of the {} parameters that it has in "
@@ -116,8 +116,8 @@ Status CheckStrays(const Source& source, const GridPlacement& placement, const S
   return {};
 }
 
-// Returns whether the target strategy says of the source what the source strategy does not: the
-// two may be swapped.
+// Returns whether the target strategy fits the source better than the source strategy does, so that
+// the two may be swapped.
 bool TargetStrategyFits(OpenedSource& source, const ParameterChoice& choice,
                         const StrategyCheckOptions& options) {
   const Strategy* target = source.rule().target();
@@ -182,15 +182,15 @@ std::string List(const std::vector<SampledDifference>& differences) {
   return first.Lines();
 }
 
-// Whether the differences, of which there are some, are more than one rank or what is each rank's
-// own explains.
+// Whether the differences, of which there are some, are too many for a single damaged rank or for
+// values that each rank has of its own.
 bool IsWrongStrategy(const ShardSample& sample) {
   return sample.differences.size() * 2 > sample.counts.comparisons &&
          !RankToBlame(sample.differences);
 }
 
-// Parameters that nothing cuts may be each rank's own, as moving averages are. Matrices, most of
-// which differ under a strategy that cuts nothing, are parts.
+// Parameters without a cut may be each rank's own, as moving averages are. Matrices are parts if
+// most differ under a strategy that does not cut them.
 bool OnlyOwnValues(const ShardSample& sample) {
   const bool any_matrix = std::any_of(sample.differences.begin(), sample.differences.end(),
                                       [](const auto& difference) { return difference.matrix; });
@@ -261,7 +261,7 @@ Status CheckUnmatched(const ConversionRule& rule, const ShardSample& sample,
       kUnmatchedAllowed));
 }
 
-// Says which values ranks have of what training counts.
+// Returns the warning with the ranks' values of training counters.
 std::string CountersWarning(const ShardSample& sample) {
   FirstFew counters;
   for (const auto& [name, values] : sample.counters) {

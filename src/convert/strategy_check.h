@@ -1,5 +1,5 @@
-// StrategyCheck: whether the source strategy is the one that a source was saved with, as far as
-// headers, the places of files and a sample of their content tell.
+// StrategyCheck: checks that the source strategy is the one that the source was saved with, by
+// headers, the places of files and a sample of their content.
 #ifndef RESHARD_SRC_CONVERT_STRATEGY_CHECK_H_
 #define RESHARD_SRC_CONVERT_STRATEGY_CHECK_H_
 
@@ -22,33 +22,32 @@ namespace reshard {
 
 struct StrategyCheckOptions {
   CheckReplicas replicas = CheckReplicas::kSample;
-  // Of replicas that differ, refuse only what a wrong strategy explains better than one damaged
-  // rank does: for who compares all of them anyway.
+  // If replicas differ, refuse only if a wrong strategy explains it better than a damaged rank. For
+  // callers that compare all replicas anyway.
   bool only_wrong_strategy = false;
-  // Refused if many of them differ between ranks (UnmatchedMatrices).
+  // Refuse if many of these matrices differ between ranks (UnmatchedMatrices).
   std::span<const std::string> unmatched = {};
-  SampleLimits spent = {0, 0};  // of SampleLimitsFor, by what was looked at before
+  SampleLimits spent = {0, 0};  // of SampleLimitsFor, already used by earlier checks
   size_t workers = 2;
   std::stop_token stop = {};
 };
 
 struct StrategyFindings {
   std::vector<Warning> warnings;
-  std::optional<ReplicaSample> sample;  // where there was one
-  // Why nothing was found that confirms a strategy which cuts something; else empty.
+  std::optional<ReplicaSample> sample;  // if a sample was read
+  // The reason why a strategy that cuts tensors is unconfirmed; else empty.
   std::string unconfirmed;
 };
 
-// Checks the parameters of `choice` in these source stages, once their files that are needed were
-// opened. Reads no more than SampleLimitsFor says. Without a source strategy there is nothing to
-// check. Errors: kMismatch where the strategy is most likely another checkpoint's; those of
-// SampleShards.
+// Checks the parameters of `choice` in these source stages, after the needed files were opened.
+// Keeps to SampleLimitsFor. Without a source strategy there is no check. Errors: kMismatch if the
+// strategy is most likely another checkpoint's; as SampleShards.
 Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoice& choice,
                                        std::span<const int64_t> stages,
                                        const StrategyCheckOptions& options);
 
-// The part of it that headers tell which were read. Fails with kMismatch where files of one stage
-// hold more than half of the parameters that the strategy has in another one and not in this.
+// The part of the check for headers that were read. Fails with kMismatch if files of one stage hold
+// more than half of the parameters that the strategy has in another stage and not in this one.
 Status CheckStagesOfFiles(const OpenedSource& source, const ParameterChoice& choice);
 
 }  // namespace reshard

@@ -76,7 +76,7 @@ class TargetView::Impl {
     return AddCrc(file, *plan, range, out);
   }
 
-  // What Convert would check before it writes the files.
+  // Makes the checks that Convert makes before it writes the files.
   Status CheckSources() {
     std::set<int64_t> ranks;
     std::vector<int64_t> files;
@@ -177,10 +177,10 @@ class TargetView::Impl {
     return plan;
   }
 
-  // Puts what the file states as its CRC into `out`, which has the bytes `range`.
+  // Writes the file's stated CRC into `out`, which has the bytes `range`.
   Status AddCrc(size_t file, const TargetPlan& plan, ByteRange range, std::span<std::byte> out) {
     if (!plan.crc || Overlap(RangeOfCrc(plan), range).length == 0) return {};
-    // Whoever asks for the number first finds it, and others wait for it.
+    // The first thread that asks for the number computes it, and others wait for it.
     StatedCrcOfFile& stated = crcs_[file];
     const std::lock_guard lock(stated.mutex);
     if (!stated.text) {
@@ -194,7 +194,7 @@ class TargetView::Impl {
     return {};
   }
 
-  // The bytes as they are planned: with 0 where a CRC is stated.
+  // The bytes as planned: with 0 in the place of a CRC.
   Status Fill(const TargetPlan& plan, ByteRange range, std::span<std::byte> out) {
     return InSteps(range, kChunkBytes, run_.stop, {}, [&](ByteRange part) -> Status {
       return FillTarget(source().files(), plan, part.offset,

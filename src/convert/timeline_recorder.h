@@ -1,8 +1,8 @@
 // TimelineRecorder: takes samples while a conversion runs.
 //
-// Has no thread of its own: a sample is taken where a chunk was written, and where Mark is called.
-// Does nothing when it was made not to record. AddWritten may be called by any number of threads;
-// the others by one, while no other call is under way.
+// It has no thread: it takes a sample when a chunk was written, and when Mark is called. Has no
+// effect if recording is off. Any number of threads may call AddWritten. One thread calls all other
+// functions, while no other call is under way.
 #ifndef RESHARD_SRC_CONVERT_TIMELINE_RECORDER_H_
 #define RESHARD_SRC_CONVERT_TIMELINE_RECORDER_H_
 
@@ -27,14 +27,14 @@ class TimelineRecorder {
   // Ends the phase before, if there is one.
   void Begin(std::string_view phase);
 
-  // Counts bytes that were written, and takes a sample if it is time for one. `gathered` and `read`
-  // are the sums so far, `memory` what is held now.
+  // Counts written bytes, and takes a sample if it is time. `gathered` and `read` are the sums so
+  // far; `memory` is held now.
   void AddWritten(uint64_t bytes, uint64_t gathered, uint64_t read, uint64_t memory);
 
   // Takes a sample in any case, of the sums so far: so that a run too short for others has some.
   void Mark(uint64_t memory);
 
-  // Ends the last phase. Returns nothing when nothing was recorded.
+  // Ends the last phase. Returns no value if recording is off.
   std::optional<Timeline> Finish();
 
  private:
@@ -44,7 +44,7 @@ class TimelineRecorder {
 
   const bool record_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   uint64_t read_ = 0;
   uint64_t gathered_ = 0;
   uint64_t written_ = 0;

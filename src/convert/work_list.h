@@ -1,4 +1,4 @@
-// WorkList: what a conversion has to do, file by file, as planning has found it.
+// WorkList: the work of a conversion, file by file, as planned.
 //
 // A plain value.
 #ifndef RESHARD_SRC_CONVERT_WORK_LIST_H_
@@ -20,7 +20,7 @@ struct WorkList {
   uint64_t shortest_run = 0;                    // bytes; 0 when there is no run
   uint64_t longest_run = 0;
   uint64_t largest_plan_bytes = 0;  // of memory, while one target file is open
-  // Of memory, beyond that, while a lane plans a target file or digests a chunk of it.
+  // Additional memory while a lane plans a target file or digests a chunk.
   uint64_t largest_step_bytes = 0;
 };
 

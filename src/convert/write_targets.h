@@ -31,8 +31,8 @@ struct TargetShare {
 std::vector<TargetShare> SharesOf(const WorkList& list, const std::vector<ManifestFile>& files,
                                   const std::vector<FilePart>& parts);
 
-// Returns the numbers of `parts` in groups of at most `most`: those whose source ranks are the same
-// are in one group, in order; one that shares its sources with nobody is alone. Groups are ordered
+// Returns the numbers of `parts` in groups of at most `most`. Parts with the same source ranks are
+// in one group, in order; a part that shares its sources with no other is alone. Groups are ordered
 // by their first part.
 std::vector<std::vector<size_t>> GroupParts(const WorkList& list,
                                             const std::vector<TargetShare>& parts, size_t most);
@@ -47,9 +47,9 @@ struct Written {
 // Returns the chosen files, as part records name them.
 SourceNames NamesOf(const OpenedSource& source);
 
-// Starts reading what the first files take, where a server has to be asked for it: as much as there
-// is room for once all is planned, which it gives the source's windows. WriteTargets finds it
-// there. Does not wait; what fails is said by who reads it.
+// Starts reading the source bytes of the first files if a server has to be asked: as much as there
+// is room for after planning. It gives this room to the source's windows, and WriteTargets finds
+// the bytes there. Does not wait. The later read reports errors.
 void BeginReading(OpenedConversion& opened, const MemoryBudget& budget);
 
 // Where target files go.
@@ -59,16 +59,17 @@ struct Destination {
   std::string fingerprint;  // of the plan of all files, for the records
 };
 
-// Writes `parts` of the files, on several threads; files whose plans are not kept are planned when
-// their turn comes, so that few plans are in memory at a time. Of `shared` only progress and stop
-// count; the timeline is told what was done. Errors: those of planning, reading and writing;
-// kInternal when the digests of both sides differ; kCancelled.
+// Writes `parts` of the files, on several threads. A plan that is not kept is made in its turn, so
+// that few plans are in memory at a time. Only progress and stop of `shared` count. The timeline
+// gets the amounts.
+// Errors: from planning, reading and writing; kInternal if the digests of both sides differ;
+// kCancelled.
 Result<Written> WriteTargets(const Conversion& conversion, const std::vector<TargetShare>& parts,
                              const Destination& destination, const SharedWork& shared);
 
-// Reads the files of `list` that an interrupted publication left, and compares them with the
-// digests of its manifest; several at a time. Errors: kCorrupt, naming one
-// that differs; those of SourceFiles; kCancelled.
+// Reads the files of `list` from an interrupted publication, and compares them with the digests of
+// its manifest, several at a time. Errors: kCorrupt, naming a file that differs; as SourceFiles;
+// kCancelled.
 Status CheckPublication(const WorkList& list, const TargetJob& job, const SharedWork& shared);
 
 }  // namespace reshard

@@ -1,5 +1,5 @@
-// ByteOutput: where a front end passes bytes on to: standard output, a pipe, or a file that is put
-// in place whole.
+// ByteOutput: the destination of bytes that a front end passes on: standard output, a pipe, or a
+// file that appears whole.
 #ifndef RESHARD_SRC_FRONTEND_BYTE_OUTPUT_H_
 #define RESHARD_SRC_FRONTEND_BYTE_OUTPUT_H_
 
@@ -16,18 +16,18 @@ namespace reshard {
 // Move-only; one thread at a time.
 class ByteOutput {
  public:
-  // `path`: empty for standard output, else a file, a pipe or a device. Makes and opens nothing.
+  // `path`: empty for standard output, else a file, a pipe or a device. Does not make or open it.
   // Errors: kInvalidArgument for a terminal; for a file those of CheckWritable (write_file.h), with
   // kAlreadyExists unless `replace`.
   static Result<ByteOutput> Make(const std::string& path, bool replace);
 
   ByteOutput(ByteOutput&& other) noexcept;
   ByteOutput& operator=(ByteOutput&&) = delete;
-  // Of a file that was not finished nothing is left. A program that waits for a pipe that was not
-  // opened finds the end of the data.
+  // Removes a file that was not finished. A program that waits for a pipe that was not opened gets
+  // the end of the data.
   ~ByteOutput();
 
-  // Opens it for `size` bytes; of a pipe, waits for a reader. Errors: those of SingleOutput,
+  // Opens the output for `size` bytes; for a pipe, waits for a reader. Errors: as SingleOutput,
   // StagedFile and OutputPipe.
   Status Open(uint64_t size);
 

@@ -39,7 +39,7 @@ namespace {
 // By its name in the target; strategies and files have its name in the source.
 using Parameter = std::pair<const std::string, PlanFindings::Parameter>;
 
-// The grid of a layout, or of whole tensors where there is none.
+// The grid of a layout, or of whole tensors if there is none.
 Result<ShardGrid> MakeGrid(const Strategy* strategy, int64_t stage, const Parameter& parameter) {
   const PlanFindings::Parameter& what = parameter.second;
   const std::string& name = what.source_name;
@@ -181,8 +181,8 @@ bool IsCut(const std::vector<int64_t>& cuts) {
   return std::any_of(cuts.begin(), cuts.end(), [](int64_t parts) { return parts > 1; });
 }
 
-// The first that counts of what tells most: that it is cut, that it is no optimizer's copy, its
-// size. Null where there is no parameter.
+// The most telling parameter: one that is cut, not an optimizer's copy, and large; the first if
+// several are. Null if there are no parameters.
 const ParameterCuts* LargestCut(const std::vector<ParameterCuts>& parameters,
                                 const PlanFindings& findings) {
   using Worth = std::tuple<bool, bool, uint64_t>;
@@ -200,10 +200,10 @@ const ParameterCuts* LargestCut(const std::vector<ParameterCuts>& parameters,
   return largest;
 }
 
-// Returns the grids of the parameters `names`, or of one: of those that are cut on either side (of
-// all where none is), of those that are no optimizer's copies (of all where none is), the largest.
-// `findings` are those of the plans of `report`. Errors: kNotFound for a
-// name that none of them writes; those of MakeGrid and of opening files.
+// Returns the grids of the parameters `names`. Without names, returns the grid of the largest
+// parameter: among those that are cut on either side (or all, if none is), among those that are not
+// an optimizer's copy (or all, if all are). `findings` belong to the plans of `report`. Errors:
+// kNotFound for a name that is not written; as MakeGrid; from opening files.
 Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
                                                     const ConversionTarget& target,
                                                     const LayoutReport& report,
@@ -286,7 +286,7 @@ Result<RankFiles> FilesOf(const ConvertOptions& options) {
   if (kind != PathKind::kFile && kind != PathKind::kOther) {
     return ListRankFiles(options.source.path, options.source.suffix);
   }
-  return RankFiles{.files = {{0, options.source.path}}};  // opening says what is wrong
+  return RankFiles{.files = {{0, options.source.path}}};  // opening it reports the error
 }
 
 // All that files tell without a strategy.

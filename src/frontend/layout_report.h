@@ -1,10 +1,10 @@
 // LayoutReport: the figures behind the pictures of a conversion.
 //
-// Which rank holds which part of a parameter before and after, which source ranks feed which target
-// ranks, which dtypes and modules the bytes belong to, and how long the runs are. Plans are made
-// one after the other and dropped, so that thousands of ranks take little memory; beyond
-// kMostRankBins ranks, several share a bin. Plain values; MakeLayoutReport may run in several
-// threads at once.
+// It tells which rank holds which part of a parameter before and after, and which source ranks feed
+// which target ranks. It also tells the dtypes and modules of the bytes, and the lengths of runs.
+// Plans are made one after the other and dropped, so that thousands of ranks take little memory.
+// Beyond kMostRankBins ranks, several share a bin. Plain values; MakeLayoutReport may run in
+// several threads at once.
 #ifndef RESHARD_SRC_FRONTEND_LAYOUT_REPORT_H_
 #define RESHARD_SRC_FRONTEND_LAYOUT_REPORT_H_
 
@@ -31,13 +31,13 @@ struct FileBin {
   uint64_t file_bytes = 0;     // their sizes, headers included
   uint64_t least = 0;          // size of the smallest
   uint64_t most = 0;           // size of the largest
-  uint64_t content_bytes = 0;  // copied out of them, or into them
+  uint64_t content_bytes = 0;  // copied from them, or to them
 };
 
 struct LayoutSide {
   std::string strategy;    // as it was named; empty: full tensors
   bool is_folder = false;  // of whole tensors: its files are counted as ranks are
-  int64_t first_rank = 0;  // not 0 where one stage is converted alone
+  int64_t first_rank = 0;  // not 0 if a stage is converted alone
   int64_t stages = 1;
   int64_t devices_per_stage = 1;
   std::vector<FileBin> by_rank;   // ascending, equally many ranks each, but for the last one
@@ -48,9 +48,9 @@ struct LayoutSide {
 struct ByteShare {
   std::string name;
   uint64_t parameters = 0;
-  uint64_t full_bytes = 0;    // of the full tensors, each parameter counted once
-  uint64_t stored_bytes = 0;  // in the target files (in the source files where nothing is planned),
-                              // each replica counted
+  uint64_t full_bytes = 0;  // of the full tensors, each parameter counted once
+  // in the target files (in the source files without a plan), with each replica
+  uint64_t stored_bytes = 0;
 };
 
 // Runs of `shortest` to `longest` bytes.
@@ -67,7 +67,7 @@ struct GridCell {
   int64_t replica = 0;  // how many lower ranks of the stage hold the same shard
 };
 
-// One parameter over the ranks of one side.
+// A parameter over the ranks of a side.
 struct DeviceGrid {
   std::vector<int64_t> cuts;  // of each dimension; empty: no rank of this side has it
   Shape shard_shape;
@@ -91,9 +91,9 @@ struct ParameterCuts : TensorInfo {
 };
 
 struct LayoutReport {
-  bool planned = false;  // else there was no strategy: nothing is known but the source's files
+  bool planned = false;  // else there was no strategy, and only the source's files are known
   PlanReport plan;       // memory and space left out; without a plan warnings and sources only
-  std::string step;      // EPOCH_STEP, where the names of the source's files tell it
+  std::string step;      // EPOCH_STEP, if the names of the source's files have it
   LayoutSide source;
   LayoutSide target;
   std::vector<uint64_t> flow;       // bytes from a bin of source ranks to one of target ranks:
@@ -101,27 +101,31 @@ struct LayoutReport {
   std::vector<ByteShare> dtypes;    // most stored bytes first
   std::vector<ByteShare> prefixes;  // by the name up to its first dot
   std::vector<RunBin> runs;         // ascending; lengths double from bin to bin
-  // All of them, by name. Without a plan as the first file that has it, and no cuts.
+  // All parameters, by name. Without a plan, as in the first file that has them, and without cuts.
   std::vector<ParameterCuts> parameters;
-  std::vector<ParameterGrids> drawn;  // those of LayoutReportOptions::parameters
+  std::vector<ParameterGrids> drawn;  // the parameters of LayoutReportOptions::parameters
 };
 
 struct LayoutReportOptions {
-  ConvertOptions conversion;  // what concerns the target folder, speed and memory does not matter
+  ConvertOptions conversion;  // target folder, I/O and memory options are ignored
   // The parameters to draw device grids of; none: the largest one that is cut, if possible not an
   // optimizer's copy.
   std::vector<std::string> parameters;
 };
 
-// Plans the conversion, or, without a strategy on either side, looks into the source's files.
-// Errors: as Plan, but for those of the target folder; kNotFound for a parameter that is not
+// Plans the conversion, or reads the tables of the source's files if no side has a strategy.
+// Errors: as Plan, without those of the target folder; kNotFound for a parameter that is not
 // written.
 Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options);
 
-// Checks, before a report is made, that WriteReport could write it: its folder exists or is
-// `target`, the folder that a conversion makes. Errors: kAlreadyExists when `path` exists and is no
-// file, or `force` is not set; kInvalidArgument where an output of the thread's FileUse, which
-// `path` should be, belongs to what is in `target`; kIo.
+// Checks, before a report is made, that WriteReport could write it. Its folder has to exist, or to
+// be `target`, the folder that a conversion makes.
+// Errors:
+//   kAlreadyExists: `path` exists and is not a file, or `force` is not set
+//   kInvalidArgument: an output of the thread's FileUse belongs to the contents of `target`; `path`
+//   should
+//     be such an output
+//   kIo
 Status CheckReport(const std::string& path, bool force, const std::string& target);
 
 // Writes a page made of a report to the file `path`, which appears whole or not at all; its folder

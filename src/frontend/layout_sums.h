@@ -1,6 +1,6 @@
-// LayoutSums: what a layout report adds up while one plan after the other goes by.
+// LayoutSums: adds up a layout report, one plan after the other.
 //
-// Holds sums only, so many as there are bins, dtypes, prefixes and lengths of runs. One thread.
+// Holds only sums: for each bin, dtype, prefix and length of runs. One thread.
 #ifndef RESHARD_SRC_FRONTEND_LAYOUT_SUMS_H_
 #define RESHARD_SRC_FRONTEND_LAYOUT_SUMS_H_
 
@@ -58,15 +58,15 @@ class ShareSums {
   std::map<std::string, ByteShare, std::less<>> by_name_;
 };
 
-// The part of a name up to its first dot, with it; "" where there is none.
+// The part of a name up to its first dot, with the dot; "" if there is none.
 std::string_view PrefixOf(std::string_view name);
 
 class LayoutSums {
  public:
-  // `ranks` tells whose files the sources are.
+  // `ranks` has the ranks of the source files.
   LayoutSums(SideSums source, SideSums target, std::map<FileId, int64_t> ranks);
 
-  // `findings` are those of the plans so far, this one among them.
+  // `findings` belong to the plans so far, with this one.
   void Add(const TargetPlan& plan, const PlanFindings& findings);
   // Writes the sums to `report`, with the parameters of `findings`.
   void Finish(const PlanFindings& findings, LayoutReport& report);

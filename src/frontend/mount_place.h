@@ -1,4 +1,4 @@
-// The folder that a target is mounted on: what it has to be, and how a mount there ends.
+// The folder that a target is mounted on: the check of the folder, and the end of a mount.
 #ifndef RESHARD_SRC_FRONTEND_MOUNT_PLACE_H_
 #define RESHARD_SRC_FRONTEND_MOUNT_PLACE_H_
 
@@ -13,12 +13,15 @@ namespace reshard {
 // The type of file system that mounts of targets have.
 inline constexpr const char* kMountType = "fuse.reshard";
 
-// Returns ok if a target of `source` may be mounted on `folder`. Errors: kInvalidArgument for a
-// folder in the source, and a source in the folder; kNotFound; kAlreadyExists for a folder that is
-// not empty, that something is mounted on, or that is none; kIo.
+// Returns ok if a target of `source` may be mounted on `folder`.
+// Errors:
+//   kInvalidArgument: the folder lies in the source, or the source in the folder
+//   kNotFound: there is no folder
+//   kAlreadyExists: the folder is not empty, has a mount, or is not a folder
+//   kIo
 Status CheckMountPlace(const std::string& folder, const SourceSpec& source);
 
-// Ends the mount of a target on `folder`. Errors: kInvalidArgument where none is; those of Unmount.
+// Ends the mount of a target on `folder`. Errors: kInvalidArgument if there is none; as Unmount.
 Status EndMount(const std::string& folder);
 
 // Calls `serve` in a process that goes on in the background (RunInBackground).

@@ -1,5 +1,5 @@
-// Where the calls of the library have what options of the table set. Pointers into the options,
-// which must outlive them.
+// The destinations of table options in the calls of the library. They are pointers into the
+// options, which must outlive them.
 #ifndef RESHARD_SRC_FRONTEND_OPTION_PARTS_H_
 #define RESHARD_SRC_FRONTEND_OPTION_PARTS_H_
 
@@ -22,12 +22,12 @@ inline OptionParts PartsOf(DigestOptions& options) {
           .exclude = &options.exclude};
 }
 
-// The key is that of both sides: copy it from `a` to `b`.
+// The key serves both sides: copy it from `a` to `b`.
 inline OptionParts PartsOf(DiffOptions& options) {
   return {.key = &options.a.key, .include = &options.include, .exclude = &options.exclude};
 }
 
-// What a TargetView is opened with. `force` is of what is made of a file.
+// The options for opening a TargetView. `force` concerns the output made from a file.
 struct ViewedConversion : ConversionSpec, ViewOptions {
   OutputChoice output;
 };

@@ -10,7 +10,7 @@
 namespace reshard {
 namespace {
 
-// What is no option of the table.
+// A word that is not an option of the table.
 struct Named {
   std::string_view name;
   std::string_view command_line;
@@ -50,7 +50,7 @@ std::string Of(const Named& row, FrontEnd front_end) {
   return std::string(front_end == FrontEnd::kPython ? row.python : row.command_line);
 }
 
-// What stands between an option, null for one that is not in the table, and its value.
+// The text between an option and its value. `option` is null if it is not in the table.
 std::string_view Joint(const Option* option, FrontEnd front_end) {
   if (front_end == FrontEnd::kPython) return "=";
   if (option == nullptr) return " ";

@@ -1,4 +1,4 @@
-// How front ends say what messages of the library name: options and functions, in backticks
+// Front ends' words for the options and functions that messages of the library name in backticks
 // (reshard/status.h).
 //
 // Constants and pure functions; any thread.
@@ -16,14 +16,14 @@ namespace reshard {
 
 enum class FrontEnd { kCommandLine, kPython };
 
-// What a call has in place of the words of the option table, by the library's names.
+// A call's own words in place of the option table's words, by the library's names.
 using OwnWords = std::map<std::string, std::string, std::less<>>;
 
-// Returns what is typed for an option or a function that the library names so, such as "--force"
-// for "force" and "unmatched=copy" for itself; nothing for other names.
+// Returns the text that a user types for an option or a function with the library's name `name`:
+// "--force" for "force", and "unmatched=copy" for itself. Returns "" for other names.
 std::string WordsFor(std::string_view name, FrontEnd front_end, const OwnWords& own = {});
 
-// Returns `message` with what is typed in place of each such name; anything else in backticks stays
+// Returns `message` with the typed text in place of each such name. Other text in backticks stays
 // as it is.
 std::string InWords(std::string_view message, FrontEnd front_end, const OwnWords& own = {});
 

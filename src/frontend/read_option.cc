@@ -169,7 +169,7 @@ Result<OptionValue> NameMapOf(const std::string& path) {
       Escape(path)));
 }
 
-// Adds what each text is to a list.
+// Reads each text, and makes a list of the values.
 template <typename Item, typename Read>
 Result<OptionValue> ListOf(std::span<const std::string> texts, const Read& read) {
   std::vector<Item> items;

@@ -1,5 +1,5 @@
-// What is given for an option, as text, becomes its value: of a command line, and of Python where
-// a text is given.
+// Turns the text that is given for an option into its value: on a command line, and in Python for
+// texts.
 #ifndef RESHARD_SRC_FRONTEND_READ_OPTION_H_
 #define RESHARD_SRC_FRONTEND_READ_OPTION_H_
 
@@ -11,10 +11,11 @@
 
 namespace reshard {
 
-// Returns the value that `texts` are, of an option that is given once for each; of a switch, "true"
-// or "false". Reads the files that hold names, and keys from where they are. Errors:
-// kInvalidArgument, with a message such as "has to be ...; found ...", which the name of the option
-// goes before; of files those of ReadRenames and EncryptionKey, whose messages stand by themselves.
+// Returns the value of an option from `texts`, one for each time it was given; for a switch, "true"
+// or "false". Reads files with names, and keys from their places.
+// Errors:
+//   kInvalidArgument: a message such as "has to be ...; found ...", to be put behind the option's
+//   name for files those of ReadRenames and EncryptionKey, with complete messages
 Result<OptionValue> ReadOption(const Option& option, std::span<const std::string> texts);
 
 // Returns whether the value comes from a file of names, which is read when the call is made.

@@ -91,7 +91,7 @@ StoredArray NoArray() {
 // Where types are described.
 Strategy NoStrategy() { return Strategy::Make({{"", {.tensor_map = {{}}}}}).value(); }
 
-// Gives values and what they consist of to a sink.
+// Passes values and their parts to a sink.
 class Fields {
  public:
   // `types` is `to` if that takes types, and else null.

@@ -38,7 +38,7 @@ class ReportSink {
   virtual ~ReportSink() = default;
 
   virtual void BeginObject(const ReportClass& of) = 0;
-  // The next value is that of this field.
+  // The next value belongs to this field.
   virtual void Name(std::string_view field) = 0;
   virtual void EndObject() = 0;
   virtual void BeginList() = 0;
@@ -69,7 +69,7 @@ class TypeSink : public ReportSink {
   virtual void Type(std::string_view type) = 0;
 };
 
-// What a document says of the call itself.
+// A document's facts about the call itself.
 struct ReportedCall {
   std::string_view place = {};         // the path that it calls "target", "output" or "path"
   double seconds = 0;                  // that the call took
@@ -82,7 +82,7 @@ struct WrittenPage {
   std::vector<Warning> warnings = {};
 };
 
-// Gives the fields of what a call returns: AgainstReport, CommitReport, ConvertReport,
+// Passes the fields of a call's result to the sink: AgainstReport, CommitReport, ConvertReport,
 // DamageReport, DiffReport, DigestReport, InferStrategyReport, MakeStrategyReport, MergeReport,
 // PlanReport, RecodeReport, StrategyConversionReport, StrategyMergeReport, WrittenPage.
 template <typename Report>
@@ -95,7 +95,7 @@ struct InspectedFile {
   uint64_t size = 0;
   std::optional<uint64_t> crc = {};
   std::vector<const StoredArray*> parameters = {};  // that are shown
-  // Of each of them, if they were measured.
+  // For each parameter, if they were measured.
   std::vector<StatisticsReport::Parameter> statistics = {};
 };
 
@@ -109,7 +109,7 @@ struct ShownLayout {
 // A strategy as `inspect` shows it.
 struct ShownStrategy {
   std::optional<Strategy> strategy = {};     // without a value only where types are described
-  std::string meaning = {};                  // in words, of all of it
+  std::string meaning = {};                  // of the whole layout, in words
   std::vector<ShownLayout> parameters = {};  // that are shown
 };
 
@@ -117,7 +117,7 @@ struct ShownStrategy {
 ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
                       const std::function<bool(std::string_view name)>& takes);
 
-// A full tensor and its shards, whose boxes count elements.
+// A full tensor and its shards. Boxes count elements.
 struct CutTensor {
   ShardedCheckpoint::Tensor tensor = {};
   std::vector<ShardedCheckpoint::Shard> shards = {};
@@ -143,13 +143,13 @@ struct ContentTotals {
   std::map<std::string_view, ContentTotal> by_group = {};  // likewise
 };
 
-// What could not be read.
+// A file or part that could not be read.
 struct InspectFailure {
   std::string path = {};
   Status status = {};
 };
 
-// What `inspect` found, but for the files, which it shows one by one.
+// The results of `inspect` without the files, which it shows one by one.
 struct Inspection {
   std::vector<ShownStrategy> strategies = {};
   ContentTotals totals = {};
@@ -166,13 +166,13 @@ void Describe(const Inspection& inspection, ReportSink& to);
 void Describe(const StatisticsReport::Parameter& parameter, ReportSink& to);
 void Describe(const Warning& warning, ReportSink& to);
 
-// Shows the types of all of these, and of what they consist of.
+// Shows the types of all results, and of their parts.
 void DescribeTypes(TypeSink& to);
 
 // Returns how two parameters compare in words, such as "only in A".
 std::string_view RelationName(DiffReport::Relation relation);
 
-// What a check of a folder warns of.
+// The warnings of a folder's check.
 std::vector<Warning> WarningsOf(const DamageReport& report);
 
 }  // namespace reshard

@@ -32,7 +32,7 @@ Result<std::optional<uint64_t>> NumberOf(const Environment& environment, const c
 
 using Found = Result<std::optional<WorkerShare>>;
 
-// Returns the shard that two variables tell, or nothing where the first one is not set.
+// Returns the share from two variables, or no value if the first one is not set.
 Found FromPair(const Environment& environment, const char* index_name, const char* count_name) {
   const auto index = NumberOf(environment, index_name);
   if (!index.ok()) return index.status();
@@ -51,8 +51,8 @@ Found FromPair(const Environment& environment, const char* index_name, const cha
   return std::optional(*shard);
 }
 
-// What Slurm says of the job and of the process. Variables of another job may be among them: they
-// are handed on to jobs that are submitted from within a job.
+// Slurm's variables about the job and the process. Some may belong to another job, as a job that is
+// submitted from within a job inherits them.
 struct Slurm {
   struct Array {
     uint64_t id = 0;
@@ -121,8 +121,7 @@ Found FromSlurm(const Environment& environment) {
   const Result<Slurm> slurm = ReadSlurm(environment);
   if (!slurm.ok()) return slurm.status();
   const uint64_t tasks = slurm->tasks.value_or(1);
-  // An array of one task cannot be shared out; it may be the one from which a job of several tasks
-  // was submitted.
+  // An array of one task cannot be shared. It may be the job that submitted a job of several tasks.
   if (slurm->array && (slurm->array->count > 1 || tasks == 1)) {
     const auto shard = FromArray(*slurm->array, tasks);
     if (!shard.ok()) return shard.status();
@@ -162,8 +161,8 @@ Result<bool> IsOfArray(const Environment& environment, const WorkerShare& pair) 
          (pair.count == 1 || (slurm->process == pair.index && slurm->tasks == pair.count));
 }
 
-// Launchers of training that are themselves started by one of the others, on each machine: what
-// they set counts. Others that set the same pairs are asked last.
+// Launchers of training. Another launcher may start them on each machine, but their variables
+// count. Launchers that set the same pairs are asked last.
 struct TrainingLauncher {
   const char* mark;
   const char* index;

@@ -1,4 +1,4 @@
-// Which share of a conversion a process does, as what started it says.
+// The share of a conversion that a process does, from the environment of its launcher.
 //
 // Pure; any thread.
 //
@@ -15,13 +15,13 @@
 
 namespace reshard {
 
-// Returns the value of a variable, or nothing where it is not set.
+// Returns the value of a variable, or no value if it is not set.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-// Returns the share that a launcher of parallel jobs has put into the environment of each of its
-// processes: torchrun or msrun, where one of these was it; else Open MPI, PMI (MPICH and its kin),
-// Slurm, an indexed job of Kubernetes; else who sets RANK and WORLD_SIZE, or RANK_ID and RANK_SIZE.
-// Errors: kInvalidArgument, naming the variables that are missing, wrong, or ambiguous.
+// Returns the share in the environment that a launcher of parallel jobs gives to each process. The
+// first that applies counts: torchrun or msrun; Open MPI; PMI (MPICH and its kin); Slurm; an
+// indexed job of Kubernetes; RANK and WORLD_SIZE; RANK_ID and RANK_SIZE. Errors: kInvalidArgument,
+// naming the variables that are missing, wrong, or ambiguous.
 Result<WorkerShare> FindWorkerShare(const Environment& environment);
 
 }  // namespace reshard

@@ -43,7 +43,7 @@ Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
                                                const std::vector<DirectoryEntry>& entries);
 
 // Returns the kind of the folder `path` from the names in it. Returns no value if it has no index
-// and not exactly one safetensors file. Errors: kMismatch if there are several indexes; those of
+// and not exactly one safetensors file. Errors: kMismatch if there are several indexes; as
 // Storage::List.
 Result<std::optional<FullFolder>> FindFullFolder(const std::string& path);
 

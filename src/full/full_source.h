@@ -10,7 +10,7 @@
 namespace reshard {
 
 // A SourceFinder. Files of the index without a wanted tensor may be missing.
-// Errors: those of FindFullFolder and ParseWeightMap; kIo
+// Errors: as FindFullFolder and ParseWeightMap; kIo
 //   kCorrupt: a folder's index is another kind of file
 //   kMismatch: files are missing
 // Any thread.

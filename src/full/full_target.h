@@ -46,7 +46,7 @@ struct FullLayout {
 
 class FullTarget final : public Target {
  public:
-  // Divides the file of `whole`. Errors: kMismatch if it has no tensors; those of `whole`.
+  // Divides the file of `whole`. Errors: kMismatch if it has no tensors; as `whole`.
   static Result<std::unique_ptr<FullTarget>> Make(const Target& whole, const FullLayout& layout);
 
   int64_t files() const override;
@@ -73,7 +73,7 @@ class FullTarget final : public Target {
   std::set<std::string, std::less<>> left_out_;
   std::set<std::string> not_in_first_;  // names in no file of the index; between quotes
   bool states_redundancy_ = false;
-  // For the index, if there is one; file by file.
+  // names in a hyper_param file that are not in the first rank; between quotes
   std::vector<MappedWeight> weights_;
   WeightTotals totals_;
   NameArena names_;  // that weights_ refer to

@@ -81,7 +81,7 @@ class EncryptedBlocks::CipherReader {
   // Pages that are asked for at a time.
   static constexpr uint64_t kAtATime = kMostResidencyBytes;
 
-  // Starts reading the pages of these bytes and of the next ones, unless a single read is enough.
+  // Starts reading the pages with these bytes and the next ones, unless a single read is enough.
   void Enter(ByteRange bytes) {
     const uint64_t begin = bytes.offset / PageSize() * PageSize();
     const uint64_t end = std::max(bytes.end(), std::min(range_.end(), begin + kAtATime));

@@ -163,7 +163,7 @@ class DecryptedFile final : public ByteSource {
   std::shared_ptr<EncryptedBlocks> blocks_;
 };
 
-// Returns the mode of encryption, or no value for a plain file. Errors: those of `file`.
+// Returns the mode of encryption, or no value for a plain file. Errors: as `file`.
 Result<std::optional<EncryptionMode>> EncryptionModeOf(const ByteSource& file);
 
 }  // namespace reshard

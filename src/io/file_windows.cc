@@ -52,7 +52,7 @@ FileWindows::~FileWindows() {
   for (const auto& [number, entry] : entries_) {
     cache_.Move(entry, [wanted = entry] { wanted->wanted = 0; });
   }
-  // Other threads may still be letting some of these windows go, or reading ahead.
+  // Other threads may still be letting some windows go, or reading ahead.
   cache_.changed_.wait(lock, [this] {
     return std::all_of(entries_.begin(), entries_.end(),
                        [](const auto& entry) { return entry.second->pins == 0; });
@@ -262,7 +262,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   Status status = map_ != nullptr ? Status() : ReserveBuffer(lock, entry);
   const Granules unasked = granules & ~entry.asked;
   GranulePages own = Known(entry, granules);
-  // Granules of whole large pages, if ReadAhead left some of them to this read.
+  // Granules of whole large pages, if ReadAhead left some to this read.
   Granules large = WholeLargePages(entry.large & granules);
   Granules to_read = AnyOf(granules & ~large & (~entry.ahead | entry.large), own);
   lock.unlock();

@@ -1,4 +1,4 @@
-// FileWindows: the windows of one open file in a WindowCache. Makes granules present, and lets them
+// FileWindows: the windows of an open file in a WindowCache. Makes granules present, and lets them
 // go again.
 //
 // Thread-safe: the kernel is called outside the cache's lock.
@@ -110,8 +110,8 @@ class FileWindows {
   // Returns the subset of `granules` that Populate reads in large pages. All `granules` are to be
   // read.
   Granules LargePagesOf(Granules granules, const GranulePages& own) const;
-  // Takes pages of these large pages out of the page cache, so that the kernel can read each one as
-  // a whole. A read of headers in the granules `touched` brought them in.
+  // Takes small pages in these large pages out of the page cache, so that the kernel can read each
+  // one as a whole. A read of headers in the granules `touched` brought them in.
   void MakeRoomForLargePages(uint64_t number, Granules large, Granules touched) const;
   // Returns the known facts about the granules' pages.
   static GranulePages Known(const Entry& entry, Granules granules);

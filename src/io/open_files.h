@@ -1,4 +1,4 @@
-// OpenFiles: registered source files, of which a bounded number is open.
+// OpenFiles: registered source files. A bounded number is open at a time.
 //
 // A lease keeps its file open. Recently used files stay open, too, up to a limit. Others are closed
 // and opened again on demand, and must be unchanged then. Thread-safe: files open and close outside
@@ -116,8 +116,8 @@ class OpenFiles {
   // The bytes that are read of the file, if it was opened.
   std::optional<uint64_t> KnownSize(FileId id) const;
 
-  // Opens the file unless it is open. Errors: those of Storage::Open and EncryptedBlocks::Read;
-  // kChanged if it differs from the file of the first opening.
+  // Opens the file unless it is open. Errors: as Storage::Open and EncryptedBlocks::Read; kChanged
+  // if it differs from the file of the first opening.
   Result<Lease> Acquire(FileId id);
 
  private:

@@ -27,8 +27,8 @@ struct SharedWork {
 // Deals with the bytes `piece` of the thing number `index`.
 using PieceTask = std::function<Status(size_t index, ByteRange piece, const std::stop_token& stop)>;
 
-// Cuts items of these sizes into pieces of at most `piece_bytes` and calls `task` for each, in any
-// order. Empty items have no pieces. Errors: as RunWorkers.
+// Cuts items with these sizes into pieces of at most `piece_bytes` and calls `task` for each, in
+// any order. Empty items have no pieces. Errors: as RunWorkers.
 Status ForEachPiece(std::span<const uint64_t> sizes, uint64_t piece_bytes, const SharedWork& work,
                     const PieceTask& task);
 

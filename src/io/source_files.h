@@ -219,7 +219,7 @@ class SourceFiles {
   // As in Options.
   const std::shared_ptr<const EncryptionKey>& key() const { return files_.key(); }
 
-  // Compares every used file with its pinned identity. No other check notices bytes that were
+  // Compares every used file with its pinned identity. Only this check notices bytes that were
   // overwritten, or that the end of a file's last page became zeros.
   // Errors: kChanged, naming the files and their changes; kIo.
   Status VerifyUnchanged() const { return files_.VerifyUnchanged(); }

@@ -54,11 +54,11 @@ class Storage {
   Result<PathLocation> Locate(const std::string& path) const;
 
   // Opens a file to read, and notes it. Never waits for another process. Errors: kNotFound;
-  // kCorrupt for a folder, pipe, device or socket; kIo; those of NoteInput.
+  // kCorrupt for a folder, pipe, device or socket; kIo; as NoteInput.
   Result<std::unique_ptr<ByteSource>> Open(const std::string& path) const;
 
-  // Returns the content of a small file. Errors: those of Open and ByteSource::ReadAt; kCorrupt if
-  // it has more than `limit` bytes.
+  // Returns the content of a small file. Errors: as Open and ByteSource::ReadAt; kCorrupt if it has
+  // more than `limit` bytes.
   Result<std::string> ReadWhole(const std::string& path, uint64_t limit) const;
 
  private:

@@ -66,8 +66,8 @@ class WindowCache {
   void CountPagesIn(std::shared_ptr<std::atomic<uint64_t>> pages) { pages_ = std::move(pages); }
   // Sets the limits for the future. A present excess goes when room is made next.
   void SetBudget(uint64_t budget, uint64_t headers);
-  // From now on, pages that were read into the page cache stay there when windows go, for other
-  // programs and other files.
+  // From now on, pages that were read into the page cache stay there when their windows go, for
+  // other programs and other files.
   void KeepPages() { keeps_pages_ = true; }
   // Gives back all windows without a user. The budget is 0 until it is set again.
   void GiveBack();

@@ -22,7 +22,7 @@ namespace {
 SourceFiles::Options InOrderOnly() { return {.max_open = 1, .window_budget = 2 * kWindowBytes}; }
 
 // Gives the bytes `range` of a file to `take`, in order, under the fault guard. After each call,
-// calls `taken` with the end of these bytes.
+// calls `taken` with their end.
 template <typename Take, typename Taken>
 Status ReadInOrder(SourceFiles& files, FileId file, ByteRange range, const std::stop_token& stop,
                    const Take& take, const Taken& taken) {

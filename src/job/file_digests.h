@@ -1,6 +1,6 @@
 // Reads target files back for their digests, and for the CRC-32 that a file states.
 //
-// No state. Any thread. Errors of all functions: those of SourceFiles; kCancelled.
+// No state. Any thread. Errors of all functions: as SourceFiles; kCancelled.
 #ifndef RESHARD_SRC_JOB_FILE_DIGESTS_H_
 #define RESHARD_SRC_JOB_FILE_DIGESTS_H_
 

@@ -1,4 +1,4 @@
-// JobSpec: the files that a run is going to write, and the name of that job.
+// JobSpec: the files that a run is going to write, and the name of the job.
 //
 // JobText: the same, as it is kept in the job's folder. From it, a later run learns whether it may
 // continue with the staged files.

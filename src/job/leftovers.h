@@ -55,7 +55,7 @@ Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDire
                                                                 const JobSpec& spec);
 
 // Ok if there are manifests in `target`, and all files that they list, with their sizes. Errors:
-// kNotFound; those of ParseManifest; kIo.
+// kNotFound; as ParseManifest; kIo.
 Status CheckPublished(const OutputDirectory& target);
 
 struct Recovered {

@@ -27,7 +27,7 @@ struct Pruning {
   std::vector<std::string> kept;  // files that no longer are as listed
 };
 
-// Returns the files of replaced manifests that are in no other manifest, new or kept. Returns none
+// Returns the files of replaced manifests that are in no manifest that stays or comes. Returns none
 // unless the spec prunes. Does not read unchanged files of `known` again. Errors: kIo.
 Result<Pruning> FindPruned(const JobSpec& spec, const TargetFindings& findings,
                            const OutputDirectory& target, PruneCheck check,

@@ -122,7 +122,7 @@ Status Abandon(const std::string& path, const Manifest& manifest, bool replace,
   return {};
 }
 
-// Runs that join read one checkpoint. A file that several of them read has one size and content.
+// Runs that join read one checkpoint. A file that several runs read has one size and content.
 Status CheckSameSources(const std::string& path, const Manifest& manifest, const JobSpec& spec) {
   std::map<std::string_view, uint64_t> sizes;
   for (const ManifestSource& source : manifest.sources) sizes.emplace(source.path, source.size);

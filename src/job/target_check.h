@@ -19,7 +19,7 @@ namespace reshard {
 struct TargetFindings {
   // Of a manifest of the same plan, which the run's own files join.
   std::vector<ManifestFile> joined;
-  // The sources of that manifest.
+  // The sources in the manifest.
   std::vector<ManifestSource> joined_sources = {};
   std::vector<SourceStamp> joined_stamps = {};
   // Files of manifests that go when the run publishes, and of sets before, as origin.jsonl tells.

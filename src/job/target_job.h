@@ -62,7 +62,7 @@ class TargetJob final : public Job {
   // resumes it; otherwise null.
   const PartRecordHead* Finished(const std::string& path) const;
   // Reads a file that was Finished, or a file of an interrupted publication at its present place,
-  // and compares it with the recorded digest. Errors: those of SourceFiles; kCancelled.
+  // and compares it with the recorded digest. Errors: as SourceFiles; kCancelled.
   Result<bool> IsAsRecorded(const std::string& path, const std::stop_token& stop) const;
   // Returns how many of the spec's files are finished, here or by that run.
   size_t CountFinished() const;

@@ -7,7 +7,8 @@
 // block records for the parts of a shared file. When all parts are there, one process joins these
 // records into the file's part record.
 //
-// All workers hold the target's lock together, so that no other run writes there. Threads: as Job.
+// All workers hold the target's lock together, so that other runs do not write there. Threads: as
+// Job.
 #ifndef RESHARD_SRC_JOB_WORKER_JOB_H_
 #define RESHARD_SRC_JOB_WORKER_JOB_H_
 
@@ -84,7 +85,7 @@ class WorkerJob final : public Job {
   Status Join();
   Status LookAtShare();
   // Joins the parts of a file that has no part record yet. Without `wait`, only if all parts are
-  // there and no other worker is joining them.
+  // there and if this worker alone is joining the file.
   Status JoinFile(size_t number, bool wait, const Patience& patience) const;
   // So that files are joined by several workers at a time, as they are completed.
   Status JoinOwnFiles(const Patience& patience) const;

@@ -1,4 +1,4 @@
-// ChoiceFindings: what a ParameterChoice came to, once everything is planned.
+// ChoiceFindings: the results of a ParameterChoice, once everything is planned.
 #ifndef RESHARD_SRC_MINDSPORE_CHOICE_FINDINGS_H_
 #define RESHARD_SRC_MINDSPORE_CHOICE_FINDINGS_H_
 
@@ -19,9 +19,9 @@ struct ChoiceFindings {
   uint64_t renamed = 0;
 };
 
-// Returns them from the findings of all that was planned with `choice`. A parameter is what the
-// files that were looked at hold, or a strategy of `rule` names. Errors: kInvalidArgument when
-// nothing is left to be written, on no rank.
+// Returns them from the findings of all plans with `choice`. Parameters are those in the examined
+// files, and the names in a strategy of `rule`. Errors: kInvalidArgument if no rank gets a
+// parameter.
 Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const ConversionRule& rule,
                                   const PlanFindings& findings);
 

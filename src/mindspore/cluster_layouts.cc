@@ -161,7 +161,7 @@ class ClusterCutter {
     return found == by_name_.end() ? parameter : *found->second;
   }
 
-  // The name that rules look at: that of the parameter where it is an optimizer's state.
+  // The name for rules: for an optimizer's state, the parameter's name.
   std::string_view RuledName(const ClusterParameter& parameter) const {
     if (const ClusterParameter& weight = WeightOf(parameter); &weight != &parameter) {
       return weight.name;
@@ -301,7 +301,7 @@ class ClusterCutter {
         Escape(source_.name), Quote(embedding->name), cluster_.pipeline_stages, why));
   }
 
-  // Where no configuration tells the heads, norms of queries tell their size.
+  // If no configuration tells the heads, the norms of queries tell their size.
   void FindHeads() {
     facts_ = source_.facts;
     std::set<int64_t> query_rows;
@@ -333,7 +333,7 @@ class ClusterCutter {
         parameter.shape ? fmt::format(": shape {}", ToString(*parameter.shape)) : "", what));
   }
 
-  // Returns the dimension that is cut; kWhole where none is.
+  // Returns the dimension that is cut; kWhole if none is.
   int DimensionOf(const ClusterParameter& parameter) {
     if (tensor_parallel() == 1 || IsOneElement(parameter)) return kWhole;
     const std::string_view name = RuledName(parameter);

@@ -29,7 +29,7 @@ struct ClusterParameter {
   int64_t source_stages = 1;  // that have it
 };
 
-// What the files beside the weights say about a model.
+// The facts about a model in the files beside the weights.
 struct ModelFacts {
   std::optional<int64_t> heads = {};         // of queries
   std::optional<int64_t> kv_heads = {};      // of keys and values
@@ -58,13 +58,14 @@ struct LayerOfName {
 };
 std::optional<LayerOfName> FindLayer(std::string_view name);
 
-// Returns the dimension that tensor parallelism cuts by the rules for names of Llama and Qwen2, of
-// Hugging Face and MindFormers: -1 for a parameter that stays whole, nothing for another name.
+// Returns the dimension that tensor parallelism cuts, by the rules for names of Llama and Qwen2 in
+// Hugging Face and MindFormers: -1 for a parameter that stays whole, no value for another name.
 std::optional<int> CutByName(std::string_view name);
 
-// Returns the layouts of all parameters, device matrix [data, tensor parallel]. Errors:
-// kInvalidArgument for numbers that are no cluster; kMismatch, naming parameter, dimension and
-// option, where the parameters cannot be cut so.
+// Returns the layouts of all parameters, with the device matrix [data, tensor parallel].
+// Errors:
+//   kInvalidArgument: the numbers do not make a cluster
+//   kMismatch: parameters cannot be cut so; names parameter, dimension and option
 Result<ClusterLayouts> LayoutsForCluster(const Cluster& cluster, const ClusterSource& source);
 
 }  // namespace reshard

@@ -72,7 +72,7 @@ std::vector<int64_t> ConversionRule::NeededSourceStages(int64_t stage) const {
 }
 
 ConversionRule::Fate ConversionRule::FateOf(std::string_view name, int64_t stage) const {
-  // As InSource has it, but each strategy is asked once where the name is in it.
+  // As InSource, but each strategy is asked once for the name.
   const bool in_target = InTarget(name, stage);
   const bool elsewhere_in_target = !in_target && target_->Contains(name);
   const bool source_has = source_ == nullptr || source_->Contains(name);

@@ -41,27 +41,27 @@ class ConversionRule {
   int64_t target_devices() const { return target_ == nullptr ? 1 : target_->devices_per_stage(); }
   int64_t source_stages() const;
 
-  // The number of the one source stage that is converted alone, where that rule applies.
+  // The number of the single source stage that is converted alone, if that rule applies.
   std::optional<int64_t> stage_alone() const { return stage_alone_; }
 
-  // Returns the rank whose folder holds the shards of local rank `local` of source stage `stage`.
+  // Returns the rank with the folder of local rank `local` of source stage `stage`.
   int64_t SourceRank(int64_t stage, int64_t local) const {
     return (stage_alone_.value_or(stage)) * source_devices() + local;
   }
 
   int64_t TargetStage(int64_t rank) const { return rank / target_devices(); }
   int64_t TargetLocalRank(int64_t rank) const { return rank % target_devices(); }
-  // The local source rank from which a target rank copies what no layout cuts.
+  // The local source rank from which a target rank copies parameters that no layout cuts.
   int64_t CopyRank(int64_t rank) const { return TargetLocalRank(rank) % source_devices(); }
 
-  // Returns the source stages whose files target stage `stage` needs, ascending.
+  // Returns the source stages with files that target stage `stage` needs, ascending.
   std::vector<int64_t> NeededSourceStages(int64_t stage) const;
 
-  // Returns what becomes of a parameter of the needed files on target stage `stage`.
+  // Returns the fate of a parameter of the needed files on target stage `stage`.
   Fate FateOf(std::string_view name, int64_t stage) const;
 
-  // Returns the lowest source stage whose layouts have `name`; only for names in the source
-  // strategy.
+  // Returns the lowest source stage with a layout for `name`. The source strategy has to have the
+  // name.
   int64_t LowestSourceStage(std::string_view name) const;
 
   // True when exactly one of two given strategies has `name`.
@@ -78,9 +78,9 @@ class ConversionRule {
   std::optional<int64_t> stage_alone_;
 };
 
-// Returns what to say where the source strategy does not fit: that the two strategies may be
-// swapped, if the `count` ranks that are there, from `first` to `last`, are just those of the
-// target strategy; else nothing.
+// Returns a hint for a source strategy that does not fit, or "". The hint is that the two
+// strategies may be swapped. It is given if the `count` existing ranks, from `first` to `last`, are
+// exactly those of the target strategy.
 std::string SwapHint(const ConversionRule& rule, int64_t first, int64_t last, uint64_t count);
 
 }  // namespace reshard

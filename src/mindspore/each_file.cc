@@ -17,8 +17,8 @@
 namespace reshard {
 namespace {
 
-// What a name is asked for. The library throws for expressions that are none, and for names that
-// take it too many steps.
+// A pattern for names. The library throws for invalid expressions, and for names that take too many
+// steps.
 class NamePattern {
  public:
   static Result<NamePattern> Make(const std::string& pattern) {

@@ -1,4 +1,4 @@
-// The checkpoint files of one format that a folder has, each for itself, as MindSpore's
+// The checkpoint files with one format in a folder, each for itself, as MindSpore's
 // ckpt_to_safetensors and safetensors_to_ckpt take them.
 //
 // No state; any thread.
@@ -18,12 +18,15 @@ struct LoneFile {
   std::string relative_path;  // to the folder
 };
 
-// Returns the file `path`, or those of the folder `path` whose names end in `extension`: all in the
-// folders that begin with "rank", or where there is no such folder, all in it; hidden ones are
-// none. Only those in whose name the regular expression `pattern` (of ECMAScript) finds something,
-// in the whole path for one file; empty: all. In natural order. Errors: kInvalidArgument for a
-// pattern that is none, and for a file of another extension; kNotFound where none is found; those
-// of Storage::List.
+// Returns the file `path`, or the files in the folder `path` that end in `extension`. In a folder
+// these are the files in sub-folders that begin with "rank" or, if there are none, the files in the
+// folder itself. Hidden files do not count. `pattern` is a regular expression (ECMAScript) that has
+// to match a part of the name, or of the whole path for a single file; empty: all. In natural
+// order.
+// Errors:
+//   kInvalidArgument: an invalid pattern, or a file of another extension
+//   kNotFound: there are no such files
+//   as Storage::List
 Result<std::vector<LoneFile>> FindEachFile(const std::string& path, std::string_view extension,
                                            const std::string& pattern);
 

@@ -19,8 +19,8 @@ namespace {
 
 using google::protobuf::io::CodedInputStream;
 
-// Keys (number << 3 | wire type) of a checkpoint and of a group_info file, which both begin with a
-// list of messages of a name and another message.
+// Keys (number << 3 | wire type) of a checkpoint and of a group_info file. Both begin with a list
+// of messages that have a name and another message.
 constexpr uint32_t kItem = 0x0a;           // Checkpoint.value, ParallelGroupMap.parallel_group_item
 constexpr uint32_t kItemName = 0x0a;       // Value.tag, ParallelGroupItem.group_name
 constexpr uint32_t kItemMessage = 0x12;    // Value.tensor, ParallelGroupItem.parallel_group_ranks
@@ -29,7 +29,7 @@ constexpr uint32_t kMessageNumber = 0x08;  // TensorProto.dims, ParallelGroupRan
 constexpr uint32_t kTensorType = 0x12;     // TensorProto.tensor_type
 constexpr uint32_t kTensorContent = 0x1a;  // TensorProto.tensor_content
 
-// Steps over a length-delimited field's bytes, or fails where the head ends first.
+// Skips the bytes of a length-delimited field, or fails if the head ends first.
 bool SkipBytes(CodedInputStream& input) {
   uint64_t length = 0;
   if (!input.ReadVarint64(&length)) return false;

@@ -13,7 +13,7 @@
 namespace reshard {
 namespace {
 
-// A wrong strategy shows in the first of them.
+// A wrong strategy shows in the first stages.
 constexpr size_t kStagesWithStrays = 8;
 
 // "rows 192 to 255 of \"lm_head.weight\"" and the like.
@@ -73,7 +73,7 @@ Status GridPlacement::Place(SourceTensor& tensor, std::string_view where) const 
   tensor.rank.reset();
   if (tensor.kind != ArrayKind::kTensor) return {};
   const StrategyStage& layouts = strategy_.stages()[static_cast<size_t>(tensor.stage)];
-  // Words are put together only where there is something to say.
+  // The words for an error are made only if there is one.
   const ParameterLayout& layout = *layouts.Find(tensor.name);
   auto grid = grids_.Get(layout, tensor.shard_shape.size(), where);
   if (!grid.ok()) {
@@ -104,7 +104,7 @@ void GridPlacement::ForEachPart(const SourceTensor& tensor, const Box& box, int6
 }
 
 std::vector<int64_t> GridPlacement::LocalsOf(const SourceTensor& tensor, const Part& part) const {
-  // A strategy may claim a million replicas where there are few files.
+  // A strategy may claim a million replicas when there are few files.
   const RankRange range = ranks().RanksOf(tensor.stage);
   const int64_t first = range.begin;
   const auto begin = ranks().files.lower_bound(first);

@@ -1,6 +1,6 @@
-// GridPlacement: where a strategy puts the shards of a source's rank folders.
+// GridPlacement: the places of shards in a source's rank folders, by a strategy.
 //
-// Holds the rule, which has a source strategy, by reference; it must outlive the placement.
+// Refers to the rule, which has a source strategy and must outlive the placement.
 #ifndef RESHARD_SRC_MINDSPORE_GRID_PLACEMENT_H_
 #define RESHARD_SRC_MINDSPORE_GRID_PLACEMENT_H_
 
@@ -27,17 +27,17 @@ namespace reshard {
 
 class GridPlacement final : public Placement {
  public:
-  // `choice` takes what is wanted of the source.
+  // `choice` takes the wanted parameters of the source.
   GridPlacement(const ConversionRule& rule, std::map<int64_t, FileId> rank_files,
                 ParameterChoice choice = {});
 
-  // The parameters in files of one stage that the source strategy has in other stages only.
+  // Parameters in files of a stage that the source strategy has only in other stages.
   struct Strays {
-    int64_t rank = 0;  // the lowest that holds some of them, and its file
+    int64_t rank = 0;  // the lowest rank that holds some of these parameters, and its file
     FileId file = 0;
     std::set<std::string, std::less<>> names;
   };
-  // Returns those of the files that were opened so far, by stage; of a few stages.
+  // Returns the strays in the files opened so far, for a few stages.
   std::map<int64_t, Strays> FoundStrays() const;
 
   std::optional<Told> Tell(std::string_view name, int64_t near) const override;
@@ -50,7 +50,7 @@ class GridPlacement final : public Placement {
   void Saw(int64_t rank, FileId file, const FileTable& table) const override;
 
  private:
-  // Returns the local ranks that hold a part and whose files are there, ascending.
+  // Returns the local ranks that hold a part and have files, ascending.
   std::vector<int64_t> LocalsOf(const SourceTensor& tensor, const Part& part) const;
   // Adds the ranks of a stage that hold parts of such a grid which no file has.
   void AddLacking(int64_t stage, const ShardGrid& grid, std::set<int64_t>& lacking) const;

@@ -80,7 +80,7 @@ Status ReadLists(const std::string& pattern, std::vector<HolderGroups::List>& li
   RESHARD_ASSIGN_OR_RETURN(const PatternListing listing, ListPattern(pattern));
   const size_t before = lists.size();
   for (const RankListing& rank : listing.ranks) {
-    // What is a folder, opening it says.
+    // If it is a folder, opening it reports that.
     if (rank.candidates.empty() && rank.label != rank.folder) continue;
     RESHARD_RETURN_IF_ERROR(ReadList(PathIn(listing.base, rank.label), lists));
   }

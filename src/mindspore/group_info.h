@@ -13,16 +13,18 @@
 
 namespace reshard {
 
-// A file of more bytes is not read. That of a rank among 16,384 has a few MB.
+// A larger file is not read. The file of a rank among 16,384 has a few MB.
 inline constexpr uint64_t kMaxGroupInfoBytes = uint64_t{64} << 20;
 
 // Returns the ranks that hold the same weights (ckpt_restore_rank_list), ascending. `path` is for
-// messages. Errors: kCorrupt (path, offset) for what is no group_info file, naming what it is
-// instead where that can be told; for one without the list, or whose list has a rank twice or one
-// beyond kMaxRanks.
+// messages.
+// Errors: kCorrupt (path, offset) for
+//   another kind of file, named if it is known
+//   a file without the list
+//   a list with a repeated rank, or with one beyond kMaxRanks
 Result<std::vector<int64_t>> ParseGroupInfo(const std::string& path, std::string_view bytes);
 
-// Reads group_info files; of a path with {rank} those that are there. Errors: kNotFound; kCorrupt
+// Reads group_info files; for a path with {rank}, the existing files. Errors: kNotFound; kCorrupt
 // as ParseGroupInfo; kMismatch as HolderGroups::Make; kIo.
 Result<HolderGroups> LoadGroupInfo(const std::vector<std::string>& paths);
 

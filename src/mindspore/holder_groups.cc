@@ -23,11 +23,11 @@ Status DifferentShards(const HolderGroups::List& list, int64_t a, int64_t b,
                   Escape(list.path), a, b, FirstNumbers(list.ranks), Escape(strategy), what));
 }
 
-// Fails where the ranks of `list`, of which `first` is that of local rank 0, hold different parts.
+// Fails if the ranks of `list` hold different parts. `first` is the rank with the local rank 0.
 Status CheckLayout(const HolderGroups::List& list, int64_t first, const LayoutEntry& named,
                    const std::string& strategy) {
-  // With one flat map for a one-dimensional tensor the parts differ where they do for as many
-  // dimensions as it has entries.
+  // For a flat map of a one-dimensional tensor, the parts differ exactly if they differ with as
+  // many dimensions as the map has entries.
   const auto& map = named.layout.tensor_map;
   const std::string where = fmt::format("{}: parameter {}", Escape(strategy), Quote(named.name));
   RESHARD_ASSIGN_OR_RETURN(

@@ -1,7 +1,7 @@
-// HolderGroups: lists of ranks that hold the same weights, as group_info files give them.
+// HolderGroups: lists of ranks that hold the same weights, from group_info files.
 //
-// What layouts say of replicas goes before: the lists count for parameters that no layout cuts, and
-// for ranks whose file is missing. Immutable, so any number of threads may read it.
+// Layouts have priority in questions about replicas. The lists count for parameters that no layout
+// cuts, and for ranks whose file is missing. Immutable, so any number of threads may read it.
 #ifndef RESHARD_SRC_MINDSPORE_HOLDER_GROUPS_H_
 #define RESHARD_SRC_MINDSPORE_HOLDER_GROUPS_H_
 
@@ -29,13 +29,13 @@ class HolderGroups {
   // differ.
   static Result<HolderGroups> Make(std::vector<List> lists);
 
-  // Fails with kMismatch where a list has ranks that the source does not have, or that hold
-  // different shards by its layouts. Without a source strategy any ranks may be full replicas.
+  // Fails with kMismatch if a list has ranks that the source does not have, or that hold different
+  // shards by its layouts. Without a source strategy any ranks may be full replicas.
   Status CheckAgainst(const ConversionRule& rule) const;
 
   // By their lowest rank.
   const std::vector<List>& lists() const { return lists_; }
-  // Returns the ranks of the list that has `rank`, it included; empty where no list has it.
+  // Returns the ranks in the list of `rank`, with itself; empty if no list has it.
   std::span<const int64_t> HoldersLike(int64_t rank) const;
 
  private:

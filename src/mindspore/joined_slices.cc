@@ -48,7 +48,7 @@ Result<JoinedSlices> JoinGrid(std::span<const Shape> shapes, const ShardGrid& gr
   return joined;
 }
 
-// `rows` are those of each part of the grid.
+// `rows` has the number for each part of the grid.
 Result<JoinedSlices> JoinUnevenRows(std::span<const Shape> shapes, const ShardGrid& grid,
                                     const std::vector<int64_t>& rows, std::string_view where) {
   RESHARD_RETURN_IF_ERROR(CheckShapes(shapes, 1, where));

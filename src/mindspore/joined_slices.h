@@ -1,4 +1,4 @@
-// JoinedSlices: where the slices of one parameter lie in the tensor that they are joined to.
+// JoinedSlices: the places of a parameter's slices in the tensor that they are joined to.
 //
 // Arithmetic on shapes; pure functions.
 #ifndef RESHARD_SRC_MINDSPORE_JOINED_SLICES_H_
@@ -20,9 +20,9 @@ struct JoinedSlices {
   std::vector<Box> boxes;  // of each slice; equal boxes are replicas
 };
 
-// In both, `shapes` are those of the slices, at least one, in the order of the ranks, with equally
-// many dimensions, not none; `where` begins the messages. Errors: kMismatch, naming the slice by
-// its number, counted from 0.
+// In both functions, `shapes` are the shapes of the slices, at least one, in the order of the
+// ranks. All have the same number of dimensions, at least one. `where` begins the messages. Errors:
+// kMismatch, with the number of the slice, counted from 0.
 
 // Concatenated along axis 0.
 Result<JoinedSlices> JoinRows(std::span<const Shape> shapes, std::string_view where);

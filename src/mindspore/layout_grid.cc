@@ -18,7 +18,7 @@ namespace {
 
 using Digit = ShardGrid::Digit;
 
-// What a grid is made of.
+// The parts of a grid.
 struct Parts {
   int64_t devices = 1;
   std::vector<int64_t> cuts;
@@ -93,7 +93,7 @@ Status PlaceOptimizerShards(const ParameterLayout& layout, std::vector<Digit>& a
   const int64_t parts = size == -1 ? replicas : size;
   if (parts > replicas) return error(fmt::format("there are only {} replicas", replicas));
 
-  // From the right, whole axes and at last the inner part of one.
+  // From the right: whole axes, and at last the inner part of an axis.
   std::vector<Digit> taken;
   std::vector<Digit> rest = axes;
   int64_t left = parts;

@@ -1,5 +1,5 @@
-// What a ParameterLayout means for a tensor, as a grid. Rules: docs/reference/layouts.md; source:
-// MindSpore 2.10.0's behaviour.
+// The meaning of a ParameterLayout for a tensor, as a grid. Rules: docs/reference/layouts.md;
+// source: MindSpore 2.10.0's behaviour.
 #ifndef RESHARD_SRC_MINDSPORE_LAYOUT_GRID_H_
 #define RESHARD_SRC_MINDSPORE_LAYOUT_GRID_H_
 
@@ -23,9 +23,9 @@ namespace reshard {
 // optimizer sharding cannot be placed.
 Result<ShardGrid> MakeGrid(const ParameterLayout& layout, size_t dims, std::string_view where);
 
-// Grids of the layouts of a strategy, each held once for all parameters that have it. Thread-safe;
-// threads that ask for what was asked for before do not wait for each other. Layouts are told apart
-// by where they lie, as a LayoutTable holds equal ones once; they must outlive it.
+// Grids of the layouts of a strategy, each held once for all its parameters. Thread-safe; threads
+// do not wait for each other for grids that were made before. Layouts are identified by address, as
+// a LayoutTable holds equal ones once. They must outlive the cache.
 class GridCache {
  public:
   // Returns the grid; arguments and errors: as MakeGrid.
@@ -37,9 +37,9 @@ class GridCache {
 
   Slot& SlotOf(const ParameterLayout& layout, size_t dims);
 
-  std::mutex mutex_;  // guards grids_, whose entries never change or go
+  std::mutex mutex_;  // guards grids_, whose entries are never changed or removed
   Grids grids_;
-  // Those that were asked for last, by a hash; models have few layouts.
+  // The most recent grids, by a hash; models have few layouts.
   std::array<Slot, 256> slots_{};
 };
 

@@ -12,7 +12,7 @@
 namespace reshard {
 namespace {
 
-// Beyond so many candidates, or steps of the search, nobody can choose.
+// With more candidates, or more steps of the search, no choice is possible.
 constexpr size_t kMaxCandidates = 32;
 constexpr size_t kMaxSteps = size_t{1} << 18;
 
@@ -30,8 +30,8 @@ std::vector<int64_t> PrimeFactors(int64_t number) {
   return factors;  // ascending
 }
 
-// Puts digits together that one device axis stands for: neighbours that are both free, or that cut
-// one dimension with the slower one weighing as much as the faster one counts.
+// Joins digits that may be one device axis: neighbours that are both free, or that cut the same
+// dimension if the slower one's weight equals the faster one's weight times its size.
 std::vector<Digit> AxesOf(const std::vector<Digit>& digits) {  // fastest first
   std::vector<Digit> axes;
   for (const Digit& digit : digits) {
@@ -77,8 +77,8 @@ std::vector<std::vector<int64_t>> Flat(const std::vector<std::vector<int64_t>>& 
   return {flat};
 }
 
-// Returns the layout whose optimizer sharding makes the lighter digits of dimension 0, where there
-// is one: they are the fastest digits that are then free, in their order.
+// Returns the layout in which optimizer sharding makes the lighter digits of dimension 0, if there
+// is one. These digits are the fastest digits that are then free, in their order.
 std::optional<ParameterLayout> OptimizerLayout(std::vector<Digit> digits, size_t dims) {
   int64_t shards = 1;
   bool cut_begins = false;  // a free digit has come
@@ -88,7 +88,7 @@ std::optional<ParameterLayout> OptimizerLayout(std::vector<Digit> digits, size_t
     shards *= digit.size;
     digit = {digit.size, digit.stride, kFree, 0};
   }
-  // What is heavier is one axis of the tensor map.
+  // The heavier part is one axis of the tensor map.
   for (Digit& digit : digits) {
     if (digit.dim == 0) digit.weight /= shards;
   }
@@ -99,7 +99,8 @@ std::optional<ParameterLayout> OptimizerLayout(std::vector<Digit> digits, size_t
   ParameterLayout layout = WithMatrix(axes);
   layout.tensor_map = Flat(map);
   layout.opt_weight_shard_size = shards;
-  // With one free axis the step is the product of the axes right of it; with more it says nothing.
+  // With one free axis the step is the product of the axes to its right. With more axes it has no
+  // meaning.
   const auto free =
       std::find_if(axes.begin(), axes.end(), [](const Digit& axis) { return axis.dim == kFree; });
   const auto frees =
@@ -129,8 +130,8 @@ Written WriteLayout(const std::vector<Digit>& digits, size_t dims) {
   return {std::move(layout), 2};
 }
 
-// Gives the digits of ranks, fastest first, each a place in the parts, and looks after each one
-// whether the ranks that are decided by then have what they ought to.
+// Gives each digit of the ranks, fastest first, a place in the parts. After each digit it checks
+// the content of all ranks that are decided by then.
 class Search {
  public:
   explicit Search(const ShardEvidence& evidence)
@@ -161,7 +162,7 @@ class Search {
  private:
   static constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
 
-  // Says that `rank` holds `part`; false where that cannot be.
+  // Decides that `rank` holds `part`; false if that is impossible.
   bool Decide(size_t rank, uint32_t part) {
     part_of_rank_[rank] = part;
     if (!evidence_.parts.empty()) return evidence_.parts[part] == evidence_.ranks[rank];

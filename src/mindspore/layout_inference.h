@@ -1,8 +1,8 @@
-// Which layouts explain what the ranks of a stage hold of a parameter.
+// Finds the layouts that explain the shards of a parameter in the ranks of a stage.
 //
-// Only contents that are told apart by their digests are known here, no bytes. A rank is taken for
-// a number of digits, as in a device matrix: each digit cuts a dimension or is free, so that ranks
-// which differ in it are replicas. Pure functions; any thread.
+// It knows contents only by their digests, without bytes. A rank is a number with digits, as in a
+// device matrix: each digit cuts a dimension, or is free. Ranks that differ in a free digit are
+// replicas. Pure functions; any thread.
 #ifndef RESHARD_SRC_MINDSPORE_LAYOUT_INFERENCE_H_
 #define RESHARD_SRC_MINDSPORE_LAYOUT_INFERENCE_H_
 
@@ -18,16 +18,17 @@ namespace reshard {
 using ContentClass = uint32_t;
 
 struct ShardEvidence {
-  std::vector<int64_t> cuts;             // parts of each dimension; their product divides the ranks
-  std::vector<ContentClass> ranks;       // what each rank of the stage holds
-  std::vector<ContentClass> parts = {};  // what a reference holds at each part, row-major; or empty
+  std::vector<int64_t> cuts;        // parts of each dimension; their product divides the ranks
+  std::vector<ContentClass> ranks;  // the content of each rank of the stage
+  // the reference's content of each part, row-major; or empty
+  std::vector<ContentClass> parts = {};
 };
 
 struct LayoutCandidate {
   ParameterLayout layout;
   std::vector<uint32_t> part_of_rank;  // row-major
 
-  // Returns whether ranks hold the same where they are replicas.
+  // Returns whether all replicas have the same content.
   bool Explains(const ShardEvidence& evidence) const;
   // Returns whether each rank holds its part of the reference, which there has to be.
   bool HasParts(const ShardEvidence& evidence) const;
@@ -40,10 +41,11 @@ struct LayoutCandidates {
   bool more = false;                   // the search was given up
 };
 
-// Returns layouts under which ranks that hold the same part have the same content, and, where there
-// is a reference, each rank has that of its part. Where the parts of a reference differ from one
-// another there is one at most. Without a reference those layouts are left out that cut a dimension
-// over several device axes otherwise than by optimizer sharding: values have to ask for them.
+// Returns layouts that explain the contents. Ranks that hold the same part have the same content.
+// With a reference, each rank has the content of its part, and if the parts of the reference differ
+// from one another there is at most one layout. Without a reference, layouts are left out that cut
+// a dimension over several device axes other than by optimizer sharding, because only values could
+// confirm them.
 LayoutCandidates FindLayouts(const ShardEvidence& evidence);
 
 }  // namespace reshard

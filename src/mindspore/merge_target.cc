@@ -66,17 +66,17 @@ std::vector<FileId> IdsOf(const MergeFiles& files) {
 
 }  // namespace
 
-// Finds out what the file is put together from, and where that lies.
+// Finds the parts of the file, and their places.
 class MergeBuilder {
  public:
   explicit MergeBuilder(const MergeFiles& files) : files_(files) {}
 
   Status AddSlices(const StoredArray& parameter, const Strategy* strategy);
-  // Takes a parameter that is the same in all of these, once.
+  // Takes a parameter once that is the same in all these files.
   Status AddEqual(const std::vector<Slice>& slices);
   // Whether the parameter is merged.
   bool Takes(const StoredArray& parameter);
-  // Returns the number of one of the files.
+  // Returns the number of a file.
   int64_t NumberOf(const TableHandle& index) const { return &index - files_.tables.data(); }
   std::unique_ptr<MergeTarget> Finish() &&;
 
@@ -189,7 +189,7 @@ Status MergeBuilder::AddJoined(const std::vector<Slice>& slices, const JoinedSli
                                      Quote(parameter.name), ToString(joined.dims)));
   }
   const size_t tensor = slices_.AddTensor(parameter.name, joined.full);
-  // By where the box begins and how large it is: that of an empty slice begins where another does.
+  // By begin and size of the box, because an empty slice begins at the same place as another one.
   std::map<std::pair<std::vector<int64_t>, std::vector<int64_t>>, std::vector<size_t>> replicas;
   for (size_t i = 0; i < slices.size(); ++i) {
     const Box& box = joined.boxes[i];

@@ -1,8 +1,8 @@
-// MergeTarget: the one file that several files are merged into.
+// MergeTarget: the file that several files are merged into.
 //
-// Slices: each file holds a slice of every parameter, and the slices in the order of the files
-// become one tensor, as MindSpore's merge_sliced_parameter joins them. Segments: the files hold
-// parameters of their own. Thread-safe; what it is made of must outlive it.
+// Slices: each file holds a slice of every parameter. In the order of the files, the slices become
+// one tensor, as in MindSpore's merge_sliced_parameter. Segments: each file holds parameters of its
+// own. Thread-safe; the constructor's arguments must outlive it.
 #ifndef RESHARD_SRC_MINDSPORE_MERGE_TARGET_H_
 #define RESHARD_SRC_MINDSPORE_MERGE_TARGET_H_
 
@@ -38,8 +38,8 @@ struct StoredContent {
   std::vector<ByteRange> ranges;  // one after the other
 };
 
-// What several files hold of one parameter, of one length, and what has to be the same bytes in
-// all: only the first is copied.
+// Contents with one length, for one parameter in several files. All must have the same bytes; only
+// the first is copied.
 struct EqualContents {
   std::string name;
   std::vector<StoredContent> contents;  // at least two
@@ -64,7 +64,7 @@ class MergeTarget final : public Target {
                     const std::stop_token& /*stop*/) const override {}
   Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const override;
 
-  // What has to be compared before the file is written.
+  // The contents to compare before the file is written.
   const std::vector<EqualContents>& equal() const { return equal_; }
 
  private:
@@ -92,16 +92,16 @@ class MergeTarget final : public Target {
   std::set<std::string> left_out_;
 };
 
-// Merges the slices of the parameters that are chosen. Scalars, text entries and MapTensors have to
-// be equal in all files and are taken once. Every other parameter: without a `strategy`,
-// concatenated along axis 0; with one, as its layout says, that of NAME for the optimizer's copies
-// of NAME (optimizer_copy.h); in no layout, it has to be equal in all files.
+// Merges the slices of the chosen parameters. Scalars, text entries and MapTensors have to be equal
+// in all files and are taken once. Every other parameter is concatenated along axis 0 if there is
+// no `strategy`. With a strategy, its layout decides; an optimizer's copy of NAME has the layout of
+// NAME (optimizer_copy.h). Without a layout, the parameter has to be equal in all files.
 //   - `param_split_shape`: rows of each part of the grid, parts row-major;
 //   - else `field` F > 0: each slice (rows, cols) becomes (F, rows / F, cols), these are
 //     concatenated on axis 1, in the order of the files, and the result has two dimensions again;
 //   - else the boxes of the grid, equal ones being replicas.
-// Errors: kMismatch when files and strategy do not fit one another, by their names too, when a
-// parameter is not in every file, or when slices do not fit together.
+// Errors: kMismatch if files and strategy do not fit one another, by names, too; if a parameter is
+// not in every file; or if slices do not fit together.
 Result<std::unique_ptr<MergeTarget>> MergeSlices(const MergeFiles& files, const Strategy* strategy);
 
 // The union of the files' parameters that are chosen, as first seen. Errors: kMismatch when two

@@ -19,7 +19,7 @@
 namespace reshard {
 namespace {
 
-// What the allocator takes beside each allocation.
+// The allocator's own bytes for each allocation.
 constexpr uint64_t kOfAllocation = 2 * sizeof(void*);
 
 uint64_t NextRecipe() {
@@ -118,7 +118,7 @@ void CutParameters::Add(const SourceTensor& tensor, const SharedGrid& grid,
   const auto wanted =
       std::tie(tensor.kind, tensor.dtype, tensor.full_shape, tensor.shard_shape, tensor.stage,
                tensor.table, tensor.grid, tensor.rank, grid, shard_shape);
-  // Most are as one before, so that there is nothing to copy.
+  // Most forms exist already, so that no copy is needed.
   auto form = forms_.find(wanted);
   if (form == forms_.end()) form = forms_.insert(Form(wanted)).first;
   entries_.push_back({names_.Keep(tensor.name), &*form, tensor.file,
@@ -208,7 +208,8 @@ void MindSporeTarget::IndexSources(std::span<const int64_t> ranks, const Indexer
   const std::span<const RankLists::Source> all = sources;
   const size_t first = std::min(all.size(), indexers.workers);
   index(all.first(first), indexers.workers);
-  // These tell whether the others are waited for; one that could not be read tells nothing.
+  // These files tell whether the others are waited for. A file that could not be read does not
+  // tell.
   const auto are_waited_for = [&](const RankLists::Source& file) {
     if (source().HasNewFile(file.stage, file.local)) return false;
     const auto known = source().TableOf(file.stage, file.local);
@@ -279,8 +280,9 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
   for (const std::string& name : names) {
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor,
                              source().Describe(name, rule_.CopyRank(rank), next));
-    // Before the target's layout is asked, whose words on another full shape would say less. What
-    // is new is noted behind all these, so that findings and recipe do not lie in the same pages.
+    // This comes before the check of the target's layout, whose message about another full shape
+    // would be poorer. New facts are noted behind all these, so that findings and recipe are in
+    // different pages.
     std::string made;
     RESHARD_ASSIGN_OR_RETURN(const std::string* target_name,
                              choice().TargetName(tensor.name, made));
@@ -294,7 +296,7 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
       NoteStatedShape(FindLayout(rule_.source(), tensor.stage, name), rule_.source(), tensor,
                       recipe.findings);
       NoteStatedShape(layout, rule_.target(), tensor, recipe.findings);
-      // Words are put together only where there is something to say.
+      // The words for an error are made only if there is one.
       if (!Cut(layout, tensor, "", grid, shard_shape).ok()) {
         const std::string where =
             fmt::format("{}: parameter {}", Escape(rule_.target()->path()), Quote(tensor.name));
@@ -316,7 +318,7 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
 }
 
 Status MindSporeTarget::TakeMetadata(int64_t rank, Recipe& recipe) const {
-  if (source().placement().all_tensors() != nullptr) return {};  // files have none of tensors
+  if (source().placement().all_tensors() != nullptr) return {};  // no metadata of tensors
   RESHARD_ASSIGN_OR_RETURN(const Stage* const stage, FindStage(rank));
   CommonMetadata common;
   std::optional<RankLists::Source> first;

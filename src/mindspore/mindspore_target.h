@@ -1,7 +1,7 @@
 // MindSporeTarget: rank files under a strategy, as MindSpore's transform_checkpoints writes them.
 //
-// Which parameters a rank gets, in which order, as which boxes, and what there is to say of them.
-// The number of a file is that of its rank. Files are opened only to learn their tables.
+// It decides which parameters a rank gets, in which order and as which boxes, and makes the
+// findings about them. The number of a file is its rank. Opens files only to read their tables.
 // Thread-safe; the source and the rule must outlive it.
 #ifndef RESHARD_SRC_MINDSPORE_MINDSPORE_TARGET_H_
 #define RESHARD_SRC_MINDSPORE_MINDSPORE_TARGET_H_
@@ -40,12 +40,11 @@
 
 namespace reshard {
 
-// The parameters that the ranks of a target stage cut anew, in little memory: very many have few
-// shapes and layouts, and what they have in common is held once. Not thread-safe while it is
-// filled.
+// The parameters that the ranks of a target stage cut anew, in little memory. Very many parameters
+// have few shapes and layouts, and common data is held once. Not thread-safe while it is filled.
 class CutParameters {
  public:
-  // `grid` and `shard_shape` are the target's; a text or a MapTensor has neither.
+  // `grid` and `shard_shape` belong to the target; a text or a MapTensor has no grid and no shape.
   void Add(const SourceTensor& tensor, const SharedGrid& grid, const Shape& shard_shape);
 
   size_t size() const { return entries_.size(); }
@@ -53,13 +52,13 @@ class CutParameters {
   void GetTensor(size_t place, SourceTensor& tensor) const;
   const ShardGrid& grid(size_t place) const { return *std::get<8>(*entries_[place].form); }
   const Shape& shard_shape(size_t place) const { return std::get<9>(*entries_[place].form); }
-  // About the bytes of memory that they take, and those that were taken while they were added.
+  // About the bytes of memory that they take, and the bytes that were used to add them.
   uint64_t MakingBytes() const;
-  // Says which parameters are equal but for their names and where they lie.
+  // Equal for parameters that differ only in names and places.
   const void* form(size_t place) const { return entries_[place].form; }
 
  private:
-  // What parameters have in common; the grids by where they are, as caches hold them once.
+  // The common facts of parameters. Grids are compared by address, as caches hold each grid once.
   using Form = std::tuple<ArrayKind, DType, Shape, Shape, int64_t, uint64_t, SharedGrid,
                           std::optional<int64_t>, SharedGrid, Shape>;
   struct Entry {
@@ -72,15 +71,15 @@ class CutParameters {
 
   std::vector<Entry> entries_;
   std::vector<ByteRange> ranges_;
-  std::set<Form, std::less<>> forms_;  // node-based: a form stays where it is
+  std::set<Form, std::less<>> forms_;  // node-based: a form stays at its address
   NameArena names_;
 };
 
-// What file names are without a pattern. {prefix} and {ext} stand for what is given, {rank} for the
-// number of the rank.
+// The names of files without a pattern. {prefix} and {ext} stand for the given texts, {rank} for
+// the number of the rank.
 inline constexpr std::string_view kDefaultNames = "rank_{rank}/{prefix}{rank}.{ext}";
 
-// Errors: kInvalidArgument for a pattern whose names are not the ranks' own, or no paths below the
+// Errors: kInvalidArgument for a pattern that gives two ranks one name, or a path outside the
 // target folder.
 Status CheckNamePattern(const std::string& pattern);
 
@@ -110,77 +109,77 @@ class MindSporeTarget final : public Target {
   // those of opening files.
   Result<std::vector<std::string>> NamesInOrder(int64_t rank) const;
 
-  // The parameters of a target rank's file: first those that are cut anew, then those that are
-  // taken as they stand, each in the order of the file. Names are the source's.
+  // The parameters of a target rank's file: first the parameters that are cut anew, then the
+  // parameters that are taken as they are, each in the order of the file. Names are the source's.
   struct Selection {
     std::vector<std::string> converted;
     std::vector<std::string> copied;
     std::vector<int64_t> stages;  // the source stages that they come from, ascending
   };
-  // Selects them and adds what there is to say to `findings`. Errors: as MakeFile.
+  // Selects the parameters and adds to `findings`. Errors: as MakeFile.
   Result<Selection> Select(int64_t rank, PlanFindings& findings) const;
 
  private:
-  // What ranks of a target stage have in common whose source files hold the same.
+  // The common plan of a target stage's ranks whose source files hold the same.
   struct Recipe {
-    uint64_t number = 0;      // no other recipe has or had it
-    Selection selection;      // without those that are converted
+    uint64_t number = 0;      // unique among all recipes, past ones included
+    Selection selection;      // without the converted parameters
     FileMetadata metadata;    // of the files
     CutParameters converted;  // in their order
     PlanFindings findings;
   };
   struct Stage {
     RankLists needed;
-    std::shared_ptr<const Recipe> recipe;  // for ranks of these tables; once there, it stays
+    std::shared_ptr<const Recipe> recipe;  // for ranks with these tables; once set, it stays
     std::vector<uint64_t> tables;
   };
 
-  // The box of the parameter that was asked for last: what has its form has its box.
+  // The box of the last parameter. A parameter with the same form has the same box.
   struct LastBox {
     const void* form = nullptr;
     Box box;
   };
 
-  // Returns the target stage of a rank. Errors: those of RankLists::Make.
+  // Returns the target stage of a rank. Errors: as RankLists::Make.
   Result<Stage*> FindStage(int64_t rank) const;
-  // Returns the files that were never opened of those that the first of `ranks` needs, and as long
-  // as they are fewer than `enough`, of those of the next ones, up to as many ranks.
+  // Returns the unopened files that the first of `ranks` needs. If they are fewer than `enough`,
+  // adds those of the next ranks, up to as many ranks.
   std::vector<RankLists::Source> NewSources(std::span<const int64_t> ranks, size_t enough) const;
-  // Returns the table of each source stage (Source::TableIdOf), which all files that the rank
-  // needs of that stage have in common; nothing where some do not or are not there.
+  // Returns the common table (Source::TableIdOf) of all files that the rank needs of each source
+  // stage. Returns no value if these differ or a file is missing.
   Result<std::vector<uint64_t>> CommonTables(const Stage& stage, int64_t rank) const;
-  // Returns the rank's recipe: that of its stage, or its own.
+  // Returns the rank's recipe: the common one of its stage, or its own.
   Result<std::shared_ptr<const Recipe>> RecipeOf(int64_t rank, PlanFindings& findings) const;
   Result<Recipe> MakeRecipe(int64_t rank, PlanFindings& findings) const;
-  // Takes over the metadata that the source files of a rank agree on. What is left out is added to
+  // Takes over the metadata that the source files of a rank agree on. Other metadata is added to
   // the findings of `recipe`.
   Status TakeMetadata(int64_t rank, Recipe& recipe) const;
   // Says how the target cuts a tensor: `grid` and `shard_shape`; `where` begins messages.
   Status Cut(const ParameterLayout* layout, const SourceTensor& tensor, std::string_view where,
              SharedGrid& grid, Shape& shard_shape) const;
 
-  // Returns the names in the files of local ranks of source stage `stage`, as first seen, or
-  // nothing where a file is missing or they do not hold the same.
+  // Returns the names in the files of local ranks of source stage `stage`, in the order of
+  // appearance. Returns no value if a file is missing, or if the files differ.
   Result<std::optional<std::vector<std::string>>> NamesInFiles(const std::vector<int64_t>& locals,
                                                                int64_t stage,
                                                                int64_t target_stage) const;
-  // Fails where no file of a source stage is there that the target stage gets parameters from.
+  // Fails if the target stage gets parameters from a source stage without files.
   Status CheckStages(int64_t target_stage) const;
-  // Notes what the strategies have, but none of the files, which have `names`. Fails where what the
-  // missing files have is wanted.
+  // Notes the parameters of the strategies that are in no file; the files have `names`. Fails if a
+  // missing file has a wanted parameter.
   Status FindAbsent(const std::vector<std::string>& names, int64_t target_stage,
                     PlanFindings& findings) const;
   Status CheckMissingRanks(int64_t target_stage,
                            const std::unordered_set<std::string_view>& seen) const;
   // Without a source strategy, of the ranks that by a list hold the same full tensors.
   Status CheckMissingReplicas() const;
-  // Returns what is known of a parameter; adds it to `findings` where that is nothing yet. Fails
-  // where another one is written by its name.
+  // Returns the facts about a parameter, and adds them to `findings` if they are new. Fails if
+  // another parameter is written under its name.
   Result<const PlanFindings::Parameter*> Note(const SourceTensor& tensor,
                                               PlanFindings& findings) const;
   // As Note; fails, too, where target ranks planned before found another dtype or full shape.
   Status NoteConverted(const SourceTensor& tensor, PlanFindings& findings) const;
-  // Returns as what a parameter is written.
+  // Returns the dtype in which a parameter is written.
   Result<DType> TargetDTypeOf(const SourceTensor& tensor) const;
   // Fill in an array of a rank's file.
   Status MakeConverted(const Recipe& recipe, size_t place, int64_t rank, PlanFindings& findings,

@@ -12,16 +12,15 @@
 
 namespace reshard {
 
-// Returns NAME of `moments.NAME` and the like (ParameterOfState), or nothing for a name of another
-// form.
+// Returns NAME of `moments.NAME` and the like (ParameterOfState), or no value for another name.
 inline std::optional<std::string_view> ParameterOfCopy(std::string_view name) {
   const std::string_view parameter = ParameterOfState(name);
   return parameter.empty() ? std::nullopt : std::optional(parameter);
 }
 
-// As above, of what a file has beside other parameters: `shape_of` returns the shape of the one of
-// a name, or null. What has another shape than its parameter is no copy of it: optimizers that
-// treat a parameter otherwise keep one element in place of its state.
+// As above, with the other parameters of a file: `shape_of` returns the shape of a name, or null.
+// An entry with another shape than its parameter is not a copy: optimizers that treat a parameter
+// specially keep a single element in place of its state.
 template <typename ShapeOf>
 std::optional<std::string_view> ParameterOfCopy(std::string_view name, const Shape& shape,
                                                 const ShapeOf& shape_of) {
@@ -32,7 +31,8 @@ std::optional<std::string_view> ParameterOfCopy(std::string_view name, const Sha
   return is_copy ? parameter : std::nullopt;
 }
 
-// Whether it is what a rank has added up since the last update of the weights, which is its own.
+// Whether it is a gradient that a rank has added up since the last update of the weights. Each rank
+// has its own.
 inline bool IsAccumulatedGradient(std::string_view name) { return name.starts_with("accu_grads"); }
 
 }  // namespace reshard

@@ -41,7 +41,7 @@ bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
                      [name](const DirectoryEntry& entry) { return entry.name == name; });
 }
 
-// Files of one extension that other programs write.
+// Files with one extension that other programs write.
 struct OtherFiles {
   std::string_view extension;
   std::string_view advice;

@@ -1,4 +1,4 @@
-// Tells what a folder is that was given as a checkpoint of ranks and has no rank folders.
+// Tells the kind of a folder that was given as a checkpoint of ranks and has no rank folders.
 #ifndef RESHARD_SRC_MINDSPORE_OTHER_FOLDER_H_
 #define RESHARD_SRC_MINDSPORE_OTHER_FOLDER_H_
 
@@ -9,8 +9,8 @@
 
 namespace reshard {
 
-// Returns what the names of its entries say that a folder is, and what to do about it; nothing if
-// they are those of no kind that is known. Only names are looked at.
+// Returns the kind of a folder by the names of its entries, with advice; "" if the kind is unknown.
+// Looks at names only.
 std::string DescribeOtherFolder(const std::vector<DirectoryEntry>& entries);
 
 }  // namespace reshard

@@ -29,9 +29,9 @@ bool IsOneOf(const std::string& path, const std::vector<FileIdentity>& files) {
          });
 }
 
-// Returns the path, relative to `root`, of what lies in its folder `folder`, or in folders in that
-// one, and is one of `files`, if anything is. Links to folders are not followed, and a folder that
-// cannot be listed has nothing in it.
+// Returns the path, relative to `root`, of a file in its folder `folder`, or below, that is one of
+// `files`; no value if there is none. Does not follow links to folders. A folder that cannot be
+// listed counts as empty.
 std::optional<std::string> FindIn(const std::string& root, const std::string& folder,
                                   const std::vector<FileIdentity>& files) {
   const auto entries = Storage::Of(root).List(PathIn(root, folder));
@@ -64,7 +64,7 @@ class Belongings {
     }
   }
 
-  // What the folder has at `path`, relative to it, in words; nothing where it has nothing.
+  // The role of `path` in the folder, in words; no value if it has none.
   std::optional<std::string> RoleOf(const std::string& path) const {
     if (files_.contains(path)) return "it is a file of it";
     const std::string first = path.substr(0, path.find('/'));
@@ -74,7 +74,7 @@ class Belongings {
     return ReservedFor(path);
   }
 
-  // Returns the path in the folder of what belongs to it and is one of `outputs`, if anything is.
+  // Returns the path of a file that belongs to the folder and is one of `outputs`, if there is any.
   std::optional<std::string> Find(const std::vector<FileIdentity>& outputs) const {
     if (outputs.empty()) return std::nullopt;
     for (const std::string& file : files_) {

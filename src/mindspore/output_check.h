@@ -10,11 +10,11 @@
 
 namespace reshard {
 
-// Fails with kInvalidArgument when an output is, or would lie in the place of, something that
-// belongs to the checkpoint or target in `folder`: one of `files`, which are or will be there, a
-// file that a manifest there lists, or anything in folders of ranks, among part records, in the
-// staging folder, or called as manifests and lists of checksums are. What CheckOutputs knows fails,
-// too. `folder` need not exist.
+// Fails with kInvalidArgument if an output is, or would take the place of, a file of the checkpoint
+// or target in `folder`. These are `files`, which exist or will, files that a manifest there lists,
+// all files in folders of ranks, among part records and in the staging folder, and files with the
+// names of manifests and lists of checksums. Also fails with the errors of CheckOutputs. `folder`
+// need not exist.
 Status CheckOutputsOutside(const std::string& folder, const std::vector<std::string>& files = {});
 
 }  // namespace reshard

@@ -22,7 +22,7 @@
 namespace reshard {
 namespace {
 
-// Says what could be meant by a folder without rank folders.
+// Returns a guess at the meaning of a folder without rank folders.
 std::string Hint(const std::string& folder, const std::vector<DirectoryEntry>& entries) {
   const std::string guess = GuessPattern(entries);
   if (!guess.empty()) {
@@ -90,7 +90,7 @@ std::string GreatestCommonStep(const std::vector<RankListing>& ranks) {
   return "no step is in all of them";
 }
 
-// Returns the candidates among which the choice is: one at most, where it is not open.
+// Returns the candidates for the choice; at most one if there is no choice.
 std::vector<const Candidate*> Eligible(const RankListing& rank, const std::string& suffix) {
   std::vector<const Candidate*> eligible;
   if (!suffix.empty()) {
@@ -162,8 +162,8 @@ Status CheckSameFormat(const std::string& source, const std::vector<RankFile>& f
                   NameOfSource(source), list.Joined("; ")));
 }
 
-// Returns the shortest end of a name, from a "_", a "-" or the name's beginning on, that one file
-// of each rank folder with files has, or nothing.
+// Returns the shortest end of a name that exactly one file of each rank folder with files has; ""
+// if there is none. It begins at a "_", a "-" or the begin of the name.
 std::string SuffixOfOne(const std::vector<RankListing>& ranks) {
   std::set<std::pair<size_t, std::string>> ends;  // the shortest first
   for (const RankListing& rank : ranks) {
@@ -174,7 +174,8 @@ std::string SuffixOfOne(const std::vector<RankListing>& ranks) {
         ends.emplace(stem.size() - begin, stem.substr(begin));
       }
     }
-    if (!ends.empty()) break;  // those of one folder will do: each has to have such a file
+    // the ends in a single folder are enough, as each folder has to have such a file
+    if (!ends.empty()) break;
   }
   const auto fits = [&ranks](const auto& end) {
     return std::all_of(ranks.begin(), ranks.end(), [&end](const RankListing& rank) {
@@ -206,7 +207,7 @@ Status CheckNotOnlyBreakpoints(const std::string& source, const std::vector<Rank
       NameOfSource(source), names.Joined(), suffix));
 }
 
-// Keeps what all of them have before their rank's number at the end: "model_" of model_3.ckpt.
+// Keeps the prefixes of all files before their rank's number at the end: "model_" of model_3.ckpt.
 void KeepPrefixes(const std::vector<const Candidate*>& eligible, int64_t rank, bool first,
                   std::set<std::string>& prefixes) {
   const std::string number = std::to_string(rank);
@@ -220,7 +221,7 @@ void KeepPrefixes(const std::vector<const Candidate*>& eligible, int64_t rank, b
   prefixes = std::move(found);
 }
 
-// Chooses among what each rank has. `base` is the folder that the listings' folders lie in.
+// Chooses among the files of each rank. `base` is the folder that contains the listings' folders.
 Result<RankFolder> Choose(const std::string& source, const std::string& base,
                           const std::vector<RankListing>& ranks, const std::string& suffix) {
   RankFolder found;

@@ -15,14 +15,15 @@
 namespace reshard {
 namespace {
 
-// Strategies hold no shapes. Returns how many dimensions the tensor has to have; with one flat
-// tensor map on both sides of equally many entries the tensor is taken not to be one-dimensional.
+// Strategies hold no shapes. Returns the number of dimensions that the tensor has to have. If both
+// sides have a flat tensor map with equally many entries, the tensor is assumed not to be
+// one-dimensional.
 size_t DimsOf(const ParameterLayout& source, const ParameterLayout* target) {
   const auto dims = [](const ParameterLayout& layout) {
     return layout.tensor_map.size() == 1 ? layout.tensor_map[0].size() : layout.tensor_map.size();
   };
-  // A one-dimensional nested map looks like a flat one; where a JSON strategy states the shape,
-  // that tells.
+  // A one-dimensional nested map looks like a flat one. If a JSON strategy states the shape, that
+  // decides.
   for (const ParameterLayout* layout : {&source, target}) {
     if (layout != nullptr && layout->tensor_shape && layout->tensor_shape->size() == 1 &&
         source.tensor_map.size() == 1 && (target == nullptr || target->tensor_map.size() == 1)) {

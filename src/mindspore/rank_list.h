@@ -13,7 +13,7 @@
 
 namespace reshard {
 
-// What the ranks of one target stage need. Refers to the rule and its strategies, which must
+// The needs of the ranks of a target stage. Refers to the rule and its strategies, which must
 // outlive it. Immutable once made, so any number of threads may read it.
 class RankLists {
  public:
@@ -25,10 +25,10 @@ class RankLists {
     int64_t local = 0;  // rank in the stage
     friend auto operator<=>(const Source&, const Source&) = default;
   };
-  // Returns the source ranks, ascending: one replica of each overlapping shard, and
-  // the rank from which parameters outside the layouts are copied, for each needed stage. A subset
-  // of what MindSpore's rank_list_for_transform returns. `rank` is one of the target stage. Costs
-  // as much as there are overlaps in a few pairs of layouts, for any number of ranks.
+  // Returns the source ranks, ascending: for each needed stage, one replica of each overlapping
+  // shard, and the rank from which parameters without a layout are copied. They are a subset of the
+  // ranks that MindSpore's rank_list_for_transform returns. `rank` belongs to the target stage. The
+  // cost depends on the overlaps in a few pairs of layouts, not on the number of ranks.
   std::vector<Source> SourcesOf(int64_t rank) const;
   // Returns the same, as the folders of the ranks are numbered.
   std::vector<int64_t> RanksOf(int64_t rank) const;
@@ -56,8 +56,8 @@ class RankLists {
 // Fails with kInvalidArgument unless `rank` is a target rank.
 Status CheckTargetRank(const ConversionRule& rule, int64_t rank);
 
-// Returns the source ranks that a target rank needs, ascending, as their folders are numbered.
-// Errors: kInvalidArgument when `rank` is no target rank; those of RankLists::Make.
+// Returns the source ranks that a target rank needs, ascending, by the numbers of their folders.
+// Errors: kInvalidArgument if `rank` is no target rank; as RankLists::Make.
 Result<std::vector<int64_t>> RankList(const ConversionRule& rule, int64_t rank);
 
 }  // namespace reshard

@@ -19,9 +19,9 @@ namespace reshard {
 namespace {
 
 struct PatternParts {
-  std::string base;  // what comes before the name: "ckpt", "/", or nothing
+  std::string base;  // the path before the name: "ckpt", "/", or ""
   std::string name;  // the first one with {rank}
-  std::string rest;  // what comes behind it, without the slash
+  std::string rest;  // the path behind it, without the slash
 };
 
 PatternParts SplitPattern(std::string_view pattern) {
@@ -110,7 +110,7 @@ Result<PatternPaths> MatchPattern(const std::string& pattern) {
   return found;
 }
 
-// What there is at the path of one rank.
+// The entries at the path of a rank.
 Result<RankListing> ListPlace(const std::string& base, int64_t rank, const std::string& relative) {
   const std::string path = PathIn(base, relative);
   const Storage& storage = Storage::Of(path);
@@ -121,7 +121,7 @@ Result<RankListing> ListPlace(const std::string& base, int64_t rank, const std::
   RankListing listing{rank, relative, relative.substr(0, begin), {}, {}, {}};
   if (kind == PathKind::kMissing) return listing;
   RESHARD_RETURN_IF_ERROR(storage.KeepFromOutputs(path));
-  // What is no file at all, opening it says.
+  // If it is not a file at all, opening it reports that.
   listing.candidates.push_back({relative.substr(begin), StepOf(Stem(relative))});
   return listing;
 }

@@ -23,8 +23,8 @@
 namespace reshard {
 namespace {
 
-// Returns the source ranks that some target ranks need; nothing where the strategies do not tell,
-// which planning reports.
+// Returns the source ranks that some target ranks need; no value if the strategies do not tell.
+// Planning reports the error.
 std::optional<std::set<int64_t>> NeededRanks(const ConversionRule& rule,
                                              const std::vector<int64_t>& target_ranks) {
   std::set<int64_t> needed;
@@ -64,7 +64,7 @@ NumberRanges MissingRanks(const std::vector<ChosenFile>& chosen, const Conversio
   return missing;
 }
 
-// What messages say of the ranks that a source of the rule has, and by what.
+// The words in messages for the ranks of a source by the rule, and for the origin of this number.
 struct KnownRanks {
   std::string all;
   std::string by;
@@ -103,7 +103,7 @@ Result<Warning> SayExtra(const SourceSpec& spec, const RankFolder& folder,
                        "files or a pattern of its ranks only");
 }
 
-// Chooses the files of ranks that the rule knows, and returns those that it does not.
+// Chooses the files of ranks that the rule knows, and returns the other ranks.
 Result<NumberRanges> AddFiles(const RankFolder& folder, const ConversionRule& rule,
                               SourceFiles& files, FoundSource& found) {
   const auto [first, end] = RanksOf(rule);
@@ -143,7 +143,7 @@ Result<RankFolder> FindRanks(const SourceSpec& spec) {
   if (kind == PathKind::kMissing || kind == PathKind::kDirectory) {
     return FindRankFiles(spec.path, {spec.suffix});
   }
-  // Opening says what is wrong with what is neither file nor folder.
+  // If the entry is not a file or a folder, opening it reports that.
   if (!spec.strategy.empty()) {
     return MismatchError(
         fmt::format("{}: is one file, but with a source strategy ({}) the source has to be the "

@@ -22,20 +22,22 @@ namespace reshard {
 // How messages call the source.
 std::string SourceName(const SourceSpec& spec);
 
-// Returns the files of the ranks that `spec` names. Errors: those of FindRankFiles; kMismatch for
-// one file where there is a strategy.
+// Returns the files of the ranks that `spec` names. Errors: as FindRankFiles; kMismatch for a
+// single file with a strategy.
 Result<RankFolder> FindRanks(const SourceSpec& spec);
 
 struct RankSource {
   FoundSource found;
-  const GridPlacement* grid = nullptr;  // found.placement, where there is a source strategy
+  const GridPlacement* grid = nullptr;  // found.placement, if there is a source strategy
 };
 
-// Chooses those of `folder`, what FindRanks returned, that are of ranks of `rule`, and adds them to
-// `files`; sets no container. The rule must outlive what is returned. Warns of ranks that
-// `target_ranks` (none: all) need and that are missing. Errors: kMismatch where there are no files
-// of the rule's ranks, or files of others; kInvalidArgument for such ones that were named one by
-// one; kIo.
+// Chooses the files of `folder` that belong to ranks of `rule`, and adds them to `files`; sets no
+// container. `folder` is a result of FindRanks. The rule must outlive the result. Warns of missing
+// ranks that `target_ranks` (empty: all) need.
+// Errors:
+//   kMismatch: no files of the rule's ranks, or files of other ranks
+//   kInvalidArgument: such files were named one by one
+//   kIo
 Result<RankSource> ChooseRanks(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
                                const RankFolder& folder, const ConversionRule& rule,
                                const ParameterChoice& choice, SourceFiles& files);

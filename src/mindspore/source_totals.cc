@@ -86,19 +86,20 @@ class RepetitionSearch {
  private:
   // Dots are few in prefixes, and many in names.
   static constexpr size_t kMostDepth = 3;
-  // So many names with a prefix are looked at before it is taken for that of a module.
+  // The number of names with a prefix that are examined before it counts as a module's prefix.
   static constexpr uint64_t kTries = 16;
   static constexpr size_t kMostPrefixes = 4096;
 
   struct Prefix {
-    uint64_t seen = 0;     // weights that have it
-    uint64_t tensors = 0;  // of them, those whose rest is the name of another parameter
+    uint64_t seen = 0;  // weights that have it
+    // the tensors with this prefix whose rest is the name of another parameter
+    uint64_t tensors = 0;
     uint64_t elements = 0;
 
     bool IsMostly() const { return tensors > 0 && tensors >= seen / 2; }
   };
 
-  // Returns what is known of a prefix, or null if there are too many.
+  // Returns the facts about a prefix, or null if there are too many.
   Prefix* Find(std::string_view text) {
     const auto known = prefixes_.find(text);
     if (known != prefixes_.end()) return &known->second;
@@ -201,7 +202,8 @@ class ParameterCounting {
     });
   }
 
-  // Adds what was not counted yet. Where `alone`, no other file is asked for what layouts cut.
+  // Adds the parameters that were not counted yet. With `alone`, no other file is opened for cut
+  // parameters.
   Status AddFile(int64_t stage, const IndexedFile& index, bool alone) {
     const Strategy* strategy = rule_.source();
     const bool last = alone && rule_.source_stages() == 1;
@@ -218,7 +220,7 @@ class ParameterCounting {
       if (layout != nullptr) {
         if (!alone && !counted_.emplace(parameter.name).second) continue;
         Result<Shape> full = FullShapeOf(*layout, shape, "");
-        if (!full.ok()) {  // words are put together only where there is something to say
+        if (!full.ok()) {  // the words for an error are made only if there is one
           full = FullShapeOf(*layout, shape, source_.Where(index.file(), parameter.name));
         }
         if (!full.ok()) return Untold(full.status().message());
@@ -234,8 +236,8 @@ class ParameterCounting {
     return {};
   }
 
-  // Returns whether the source has a parameter of this name and shape, in `index` or where the
-  // placement says.
+  // Returns whether the source has a parameter of this name and shape, in `index` or by the
+  // placement.
   bool HasAlike(const IndexedFile& index, std::string_view name, const Shape& shape) {
     if (const StoredArray* const beside = index.Find(name)) return beside->shape == shape;
     const auto home = source_.placement().HomeOf(name);

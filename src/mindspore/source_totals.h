@@ -1,7 +1,7 @@
-// SourceTotals: how many parameters a source has in all, whatever a run writes of it.
+// SourceTotals: the number of parameters of a whole source, for any part that a run writes.
 //
-// From headers: in ordinary checkpoints the file of one rank of each stage tells. Thread-safe as
-// Source is.
+// From headers: in ordinary checkpoints the file of a single rank in each stage is enough. As
+// thread-safe as Source.
 #ifndef RESHARD_SRC_MINDSPORE_SOURCE_TOTALS_H_
 #define RESHARD_SRC_MINDSPORE_SOURCE_TOTALS_H_
 
@@ -19,10 +19,10 @@
 
 namespace reshard {
 
-// What may be opened of files that nobody needs otherwise.
+// The limits for opening files that only this count needs.
 struct TotalsLimits {
   size_t files = 0;
-  size_t headers = 0;  // of parameters, in all of them
+  size_t headers = 0;  // of parameters, in all these files
 };
 
 // Weights that are in the source once more, under the names that a prefix makes of theirs.
@@ -34,15 +34,16 @@ struct RepeatedWeights {
 
 struct SourceTotals {
   ParameterTotals all;
-  ParameterTotals chosen;         // those that the choice takes
-  uint64_t expected_weights = 0;  // those that it does not exclude
-  // Of those, by prefix. A single tensor counts only if it is half of the other weights.
+  ParameterTotals chosen;         // the part that the choice takes
+  uint64_t expected_weights = 0;  // without the parameters that the choice excludes
+  // The repeated weights, by prefix. A single tensor counts only if it is half of the other
+  // weights.
   std::vector<RepeatedWeights> repeated;
 };
 
-// Counts them; takes off `limits` what was opened. A parameter of several stages counts as its
-// lowest one has it. Errors: kInvalidArgument where the files that are there do not tell, and says
-// why; kCancelled.
+// Counts the parameters, and subtracts opened files from `limits`. A parameter of several stages
+// counts as in its lowest stage. Errors: kInvalidArgument with the reason if the existing files do
+// not tell; kCancelled.
 Result<SourceTotals> CountParameters(const Source& source, const ConversionRule& rule,
                                      const ParameterChoice& choice, TotalsLimits& limits,
                                      const std::stop_token& stop);

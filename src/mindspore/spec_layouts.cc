@@ -35,7 +35,7 @@ std::vector<std::string> PatternsOf(const SpecStage& stage) {
   return patterns;
 }
 
-// Returns why the tensor cannot be cut so, or nothing.
+// Returns the reason why the tensor cannot be cut so, or no value.
 std::optional<std::string> Misfit(const SpecEntry& entry, const Shape& shape) {
   const std::vector<int64_t> cuts = CutsOf(entry, shape.size());
   if (cuts.size() != shape.size()) {
@@ -57,7 +57,7 @@ std::optional<std::string> Misfit(const SpecEntry& entry, const Shape& shape) {
 
 using ShapesByName = std::unordered_map<std::string_view, const Shape*>;
 
-// Applies the entries of one stage to one parameter after the other.
+// Applies the entries for a stage to one parameter after the other.
 class StageCutter {
  public:
   StageCutter(const StrategySpec& spec, const SpecStage& stage, const ShapesByName& shapes)
@@ -264,7 +264,7 @@ class SpecReader final : public JsonReader {
     return SetNumber(value, 1, MostParts(), entry_.cuts->emplace_back());
   }
 
-  // What is expected in the place at hand, at this depth.
+  // The expected value at the present place, at this depth.
   std::string ExpectedAt(size_t depth) const {
     if (depth == 0 || depth == entries_) return "an object";
     const bool of_entry = depth > 1 && depth > entries_;
@@ -305,7 +305,7 @@ class SpecReader final : public JsonReader {
   StrategySpec spec_;
   int64_t stage_ = 0;
   std::set<std::string> keys_;
-  size_t entries_ = 0;  // depth of the list of entries under this key; 0 where there is none
+  size_t entries_ = 0;  // depth of the list of entries under this key; 0 if there is none
   // Of the stage and the entry at hand.
   std::set<std::string> patterns_;
   SpecEntry entry_;
@@ -317,7 +317,7 @@ class SpecReader final : public JsonReader {
 ParameterLayout LayoutOfCuts(int64_t devices, const std::vector<int64_t>& cuts,
                              int64_t optimizer_shards) {
   int64_t parts = 1;
-  int64_t axis = 0;  // counted from the right; those of the cuts stand behind that of the replicas
+  int64_t axis = 0;  // counted from the right; the axes of the cuts follow that of the replicas
   for (const int64_t cut : cuts) {
     parts *= cut;
     if (cut > 1) ++axis;

@@ -1,4 +1,5 @@
-// StrategySpec: layouts as a user states them (docs/guide/strategies.md), and what they come to.
+// StrategySpec: layouts as a user states them (docs/guide/strategies.md), and the resulting
+// layouts.
 //
 // Values without I/O. Pure functions; any thread.
 #ifndef RESHARD_SRC_MINDSPORE_SPEC_LAYOUTS_H_
@@ -21,7 +22,7 @@ namespace reshard {
 struct SpecEntry {
   std::string place;      // in the file, for messages: "stages[0][2]"
   std::string parameter;  // a glob pattern, or a name
-  // Parts of each dimension; none: the parameter is not cut, whatever its dimensions.
+  // Parts of each dimension. No value: the parameter is not cut, for any number of dimensions.
   std::optional<std::vector<int64_t>> cuts;
   int64_t optimizer_shards = 1;  // parts of dimension 0 beyond that, over the replicas
 };
@@ -46,22 +47,22 @@ struct FullTensor {
 
 struct SpecLayouts {
   std::vector<LayoutTable> stages;
-  std::vector<Warning> warnings;   // entries that match nothing
+  std::vector<Warning> warnings;   // entries without a match
   std::vector<std::string> notes;  // parameters without a layout
 };
 
-// Returns the layout of a tensor that is cut so over the ranks of a stage: device matrix [replicas,
-// cuts other than 1], so that replicas are the slowest axis. The cuts times `optimizer_shards`
-// divide `devices`.
+// Returns the layout of a tensor that is cut so over the ranks of a stage. The device matrix is
+// [replicas, cuts other than 1], so replicas are the slowest axis. The product of the cuts and
+// `optimizer_shards` has to divide `devices`.
 ParameterLayout LayoutOfCuts(int64_t devices, const std::vector<int64_t>& cuts,
                              int64_t optimizer_shards);
 
 // Fails with kInvalidArgument unless the cuts and shards of `entry` fit so many devices.
 Status CheckEntry(const StrategySpec& spec, const SpecEntry& entry);
 
-// Returns layouts for those of `parameters` that an entry matches, in their order. An optimizer's
-// copy is also matched where its parameter is. `checkpoint` is for messages.
-// Errors: kMismatch when dimensions do not agree or divide, or when a stage stays without layouts.
+// Returns layouts for the `parameters` that an entry matches, in their order. An optimizer's copy
+// also matches if its parameter does. `checkpoint` is for messages. Errors: kMismatch if dimensions
+// do not agree or divide, or if a stage gets no layouts.
 Result<SpecLayouts> LayoutsOfTensors(const StrategySpec& spec, const std::string& checkpoint,
                                      const std::vector<FullTensor>& parameters);
 
@@ -77,7 +78,7 @@ inline constexpr uint64_t kMaxSpecBytes = uint64_t{16} << 20;
 // in the file, expected, found); kCorrupt for a zero byte.
 Result<StrategySpec> ParseStrategySpec(const std::string& path, std::string_view bytes);
 
-// As above, of a file. More errors: those of opening it; kInvalidArgument for one that is too long.
+// As above, from a file. More errors: those of opening it; kInvalidArgument if it is too long.
 Result<StrategySpec> ReadStrategySpec(const std::string& path);
 
 }  // namespace reshard

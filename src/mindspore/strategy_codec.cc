@@ -19,8 +19,8 @@ namespace {
 // U+FEFF in UTF-8, with which some editors begin a text. JSON may not begin with it.
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Returns the lists of a repeated message, those without entries left out: MindSpore writes an
-// empty one where a parameter has none, and behind the only one of a nested tensor map.
+// Returns the lists of a repeated message, without empty lists. MindSpore writes an empty one for a
+// parameter without lists, and behind the only list of a nested tensor map.
 template <typename Messages>
 std::vector<std::vector<int64_t>> Lists(const Messages& messages) {
   std::vector<std::vector<int64_t>> lists;
@@ -120,7 +120,7 @@ Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view byt
                   : ParseProtobuf(path, bytes, memory);
   if (file.status().code() == StatusCode::kResourceExhausted) return file;
   if (!file.ok() || file->layouts.empty()) {
-    // What it is instead says more than where it stops being a strategy.
+    // The kind of the file says more than the place of the first error.
     RESHARD_RETURN_IF_ERROR(ForeignFileError(path, bytes));
   }
   if (file.ok() && file->layouts.empty()) {

@@ -1,6 +1,6 @@
-// Reads strategy files, protobuf or JSON (SPEC.md); told apart by content, never by name.
+// Reads strategy files, protobuf or JSON (SPEC.md). The content tells them apart, never the name.
 //
-// Takes bytes and opens nothing. Pure functions; any number of threads may call them.
+// Takes bytes and opens no file. Pure functions; any number of threads may call them.
 #ifndef RESHARD_SRC_MINDSPORE_STRATEGY_CODEC_H_
 #define RESHARD_SRC_MINDSPORE_STRATEGY_CODEC_H_
 
@@ -15,8 +15,9 @@
 
 namespace reshard {
 
-// A strategy file of more bytes or layouts is not read, so that a hostile one, whose parsed form is
-// up to 25 times as large, cannot take all memory. With 200,000 parameters it has about 50 MB.
+// The limits for strategy files. A larger file is not read, so that a hostile file cannot take all
+// memory: the parsed form may be 25 times as large. A strategy with 200,000 parameters has about 50
+// MB.
 inline constexpr uint64_t kMaxStrategyFileBytes = uint64_t{128} << 20;
 inline constexpr size_t kMaxStrategyLayouts = size_t{1} << 20;
 
@@ -26,9 +27,9 @@ enum class StrategyEncoding { kProtobuf, kJson };
 // protobuf.
 StrategyEncoding StrategyEncodingOf(std::string_view bytes);
 
-// Parses a whole strategy file; `path` is for messages, and `memory` is asked now and then.
-// Errors: kCorrupt (path, parameter, offset) for what is no strategy, naming what it is instead
-// where that can be told, and for one without layouts.
+// Parses a whole strategy file. `path` is for messages; `memory` is called now and then. Errors:
+// kCorrupt (path, parameter, offset) for a file without layouts, and for another kind of file,
+// named if it is known.
 Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view bytes,
                                    const MemoryCheck& memory = {});
 

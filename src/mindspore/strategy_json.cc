@@ -48,7 +48,7 @@ class NumberLists {
   void Close() { open_ = false; }
 
   std::vector<int64_t> TakeFlat() { return std::move(flat_); }
-  // As in protobuf: one list where nothing is nested; lists without entries are left out.
+  // As in protobuf: a single list if there is no nesting; empty lists are left out.
   std::vector<std::vector<int64_t>> TakeLists() {
     if (!nested_) lists_.push_back(std::move(flat_));
     lists_.erase(std::remove_if(lists_.begin(), lists_.end(),
@@ -272,8 +272,8 @@ std::string JsonString(const std::string& utf8) {
   return Json(utf8).dump(-1, ' ', /*ensure_ascii=*/true);
 }
 
-// A number as Python prints it: integers of any size as they are, others as repr() does, whose
-// choice of digits and exponent is fmt's but for the ".0" of a whole number.
+// A number as Python prints it. Integers of any size stay as they are. Other numbers are printed as
+// by repr(); fmt chooses the same digits and exponents, but omits the ".0" of a whole number.
 std::string PythonNumber(double value, const std::string& text) {
   if (text.find_first_of(".eE") == std::string::npos) return text;
   std::string out = fmt::format("{}", value);
@@ -355,7 +355,7 @@ class ItemWriter final : public JsonReader {
 
   JsonStrategyItems sections_;
   JsonItems* section_ = nullptr;  // the open one
-  std::string text_;              // what is written of an item
+  std::string text_;              // the text of an item
   bool first_ = true;
 };
 

@@ -17,14 +17,13 @@
 
 namespace reshard {
 
-// Parses without recursion and without a tree, so neither deep nor wide input costs more than a few
-// times its size. The layouts may come out empty.
-// Errors: kCorrupt (path, byte or parameter and key).
+// Parses without recursion and without a tree, so any input costs at most a few times its size. The
+// result may have no layouts. Errors: kCorrupt (path, byte or parameter and key).
 Result<StrategyFile> ParseStrategyJson(const std::string& path, std::string_view bytes,
                                        const MemoryCheck& memory);
 
-// The items of a strategy in JSON as text, for merging and converting: every value as Python's
-// json.dumps writes what json.loads has read.
+// The items of a strategy in JSON as text, for merging and converting. Each value is as Python's
+// json.dumps writes it after json.loads.
 struct JsonItem {
   std::string name;   // UTF-8, without escapes
   std::string value;  // JSON

@@ -75,7 +75,7 @@ Result<std::string> ReadStrategyFile(const std::string& path, const MemoryCheck&
   return bytes;
 }
 
-// Returns the strategy files of a folder by name, those with the same bytes once.
+// Returns the strategy files of a folder by name; of files with the same bytes, the first.
 Result<std::vector<StageFile>> ReadStageFiles(const std::string& folder,
                                               const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries,

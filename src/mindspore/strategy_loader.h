@@ -1,8 +1,8 @@
-// Strategies from the disk: a strategy file, or a folder of the strategy files of all stages.
+// Strategies from the disk: a strategy file, or a folder with the strategy files of all stages.
 //
-// Of a folder, every regular file counts whose name ends in .ckpt or .json, but for hidden ones; it
-// is not searched further down. Files with the same bytes are parsed once. What a file holds is
-// told by its content, never by its name. Any number of threads may call these functions.
+// In a folder, every regular file counts whose name ends in .ckpt or .json, except hidden files.
+// Sub-folders are not searched. Files with the same bytes are parsed once. The content of a file
+// tells its kind, never its name. Any number of threads may call these functions.
 #ifndef RESHARD_SRC_MINDSPORE_STRATEGY_LOADER_H_
 #define RESHARD_SRC_MINDSPORE_STRATEGY_LOADER_H_
 
@@ -30,36 +30,36 @@ struct MergedStrategy {
   std::vector<std::string> notes;  // files that were skipped, and why
 };
 
-// Parses the files of one folder.
-// Errors: kMismatch when some are JSON and others are not; as ParseStrategy.
+// Parses the files of a folder. Errors: kMismatch if some are JSON and others are not; as
+// ParseStrategy.
 Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& files,
                                                   const MemoryCheck& memory = {});
 
-// Merges the files of one folder, whatever their order, as MindSpore's merge_pipeline_strategys
-// does (SPEC.md, "Merged file"). Opens nothing. In protobuf the result is what MindSpore writes
-// when it finds the files in the order of their stages; in JSON what its json.dump writes: there a
-// node name of two stages stands once, with what the later one says. Errors: as ParseStageFiles and
-// StrategyTables::FromStageFiles.
+// Merges the files of a folder, in any order, as MindSpore's merge_pipeline_strategys does
+// (SPEC.md, "Merged file"). Opens no file. In protobuf the result has the bytes that MindSpore
+// writes if it finds the files in the order of their stages. In JSON it has the bytes of
+// MindSpore's json.dump: a node name of two stages occurs once, with the value of the later stage.
+// Errors: as ParseStageFiles and StrategyTables::FromStageFiles.
 Result<MergedStrategy> MergeStageFiles(const std::string& folder,
                                        const std::vector<StageFile>& files);
 
 // Returns the value of `strategy`, or loads it from its path. The stage files of a folder make a
-// pipeline's strategy, even if there is one only; a merged file that lies alone in a folder is
+// pipeline's strategy, even if there is a single file. A merged file that is alone in a folder is
 // taken itself.
-// Errors: kNotFound; kCorrupt and kMismatch as ParseStrategy, StrategyTables::FromFile and
-// StrategyTables::FromStageFiles; kIo; those of `memory`.
+// Errors: kNotFound; kIo; as `memory`
+//   kCorrupt, kMismatch: as ParseStrategy, StrategyTables::FromFile and
+//   StrategyTables::FromStageFiles
 Result<Strategy> LoadStrategy(const StrategyRef& strategy, const MemoryCheck& memory = {});
 
-// Returns what messages call a strategy: its path.
+// Returns the name of a strategy for messages: its path.
 std::string StrategyName(const StrategyRef& strategy);
 
-// Returns the bytes of the strategy file `path`, not parsed, or of the stage files of the folder
-// `path` merged; adds what there is to say to `notes`.
-// Errors: kNotFound; as MergeStageFiles; kIo.
+// Returns the unparsed bytes of the strategy file `path`, or the merged bytes of the stage files in
+// the folder `path`. Adds notes to `notes`. Errors: kNotFound; as MergeStageFiles; kIo.
 Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::string>& notes);
 
-// Merges the stage files of `folder` to the bytes of one strategy file.
-// Errors: kNotFound; as MergeStageFiles; kIo.
+// Merges the stage files of `folder` to the bytes of a strategy file. Errors: kNotFound; as
+// MergeStageFiles; kIo.
 Result<MergedStrategy> MergeStrategyFolder(const std::string& folder);
 
 }  // namespace reshard

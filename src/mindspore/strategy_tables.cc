@@ -84,7 +84,8 @@ Status CheckNoneMissing(const std::string& path, const std::vector<int64_t>& sta
                   Escape(path), missing.ToWords("stage"), found.ToText()));
 }
 
-// Returns what makes two stages differ, or nothing; the order of layouts does not.
+// Returns the first difference between two stages, or no value. The order of layouts does not
+// matter.
 std::optional<std::string> Difference(const LayoutTable& a, const LayoutTable& b) {
   for (const LayoutEntry named : a) {
     const ParameterLayout* other = b.Find(named.name);

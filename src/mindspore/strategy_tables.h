@@ -1,7 +1,6 @@
-// What a Strategy is made of: the layouts of its stages in little memory, and how strategy files
-// are joined.
+// The data of a Strategy: the layouts of its stages in little memory. Also joins strategy files.
 //
-// Values without I/O: a codec yields StrategyFiles, the functions here join them. Immutable once
+// Values without I/O: a codec makes StrategyFiles, and the functions here join them. Immutable once
 // made, so any number of threads may read them.
 #ifndef RESHARD_SRC_MINDSPORE_STRATEGY_TABLES_H_
 #define RESHARD_SRC_MINDSPORE_STRATEGY_TABLES_H_
@@ -24,8 +23,8 @@
 
 namespace reshard {
 
-// The most ranks (devices of a stage times stages) that a strategy may have: many times those
-// of the largest clusters, and few enough to count through.
+// The most ranks (devices of a stage times stages) that a strategy may have. The largest clusters
+// have far fewer, and a loop over all ranks is fast enough.
 inline constexpr int64_t kMaxRanks = int64_t{1} << 20;
 
 // How messages name a strategy that was made in memory.
@@ -46,8 +45,8 @@ class LayoutTable {
   void push_back(const LayoutEntry& entry);
   void push_back(const NamedLayout& named) { push_back(LayoutEntry{named.name, named.layout}); }
   void clear() { *this = LayoutTable(); }
-  // Ends the filling. Of several layouts of one name the last counts, at the place of the first.
-  // `path` is the file that they are from.
+  // Ends the filling. If a name has several layouts, the last counts, at the place of the first.
+  // `path` is the file of the layouts.
   void Finish(std::string path);
 
   size_t size() const { return entries_.size(); }
@@ -90,31 +89,34 @@ struct StrategyFile {
   std::string path;  // for messages
   // The stage of the first strategy item: the file's stage number. Not negative.
   std::optional<int64_t> first_item_stage;
-  // In file order, never empty; names as they stand in the file. Of several layouts of one name the
-  // last counts.
+  // In file order, never empty; names as in the file. If a name has several layouts, the last
+  // counts.
   LayoutTable layouts;
   // Other files of the same folder that have the same bytes.
   std::vector<std::string> copies;
 };
 
-// What the copies of a Strategy share, and how it is made.
+// The data that copies of a Strategy share, and the ways to make it.
 class StrategyTables {
  public:
-  // Makes the strategy of one file: a pipeline's when IsMerged(file), else one stage.
-  // Errors: kMismatch when stages are missing, when device counts differ within a stage (both
-  // parameters are named) or between stages; kCorrupt when a device matrix makes no sense.
+  // Makes the strategy of a file: a pipeline's if IsMerged(file), else a single stage's.
+  // Errors:
+  //   kMismatch: stages are missing; or device counts differ within a stage (both parameters are
+  //   named) or between stages kCorrupt: an impossible device matrix
   static Result<Strategy> FromFile(StrategyFile file);
 
-  // Joins the stage files of `folder`, in any order, to a pipeline's strategy. Files that say the
-  // same of their stage as another, and files that are merged already, are skipped with a note.
-  // Errors: as FromFile; kMismatch when two files of one stage differ, when a file does not tell
-  // its stage, when there is none but merged ones.
+  // Joins the stage files of `folder`, in any order, to a pipeline's strategy. Files that repeat
+  // another file's stage, and merged files, are skipped with a note.
+  // Errors: as FromFile
+  //   kMismatch: two files of a stage differ, a file does not state its stage, or all files are
+  //   merged ones
   static Result<Strategy> FromStageFiles(std::string folder, std::vector<StrategyFile> files);
 
-  // Makes a strategy of layouts that were put together in memory: of the stages 0, 1 and so on of a
-  // pipeline, or else of one stage with the number `own_stage`. Errors: as FromFile;
-  // kInvalidArgument for a stage without layouts; kMismatch for one stage whose names would all be
-  // read as those of a pipeline's stages.
+  // Makes a strategy from layouts in memory: for the stages 0, 1 and so on of a pipeline, or for a
+  // single stage with the number `own_stage`.
+  // Errors: as FromFile
+  //   kInvalidArgument: a stage without layouts
+  //   kMismatch: a single stage whose names all look like those of a pipeline's stages
   static Result<Strategy> FromLayouts(std::vector<LayoutTable> stages, bool is_pipeline,
                                       int64_t own_stage);
 
@@ -134,20 +136,20 @@ class StrategyTables {
   size_t layouts_ = 0;
   std::vector<LayoutTable> tables_;
   std::vector<StrategyStage> stages_;  // views of tables_
-  // The lowest stage of each name, where there are several stages.
+  // The lowest stage of each name, if there are several stages.
   std::unordered_map<std::string_view, int64_t> lowest_stages_;
   std::vector<std::string> notes_;
 };
 
 }  // namespace v0_1
 
-// Splits "3-dense.weight" into 3 and "dense.weight"; nothing when `name` does not match ^[0-9]+-.
-// A number beyond 63 bits becomes the largest.
+// Splits "3-dense.weight" into 3 and "dense.weight"; no value if `name` does not match ^[0-9]+-. A
+// number beyond 63 bits becomes the largest.
 std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string_view name);
 
-// True when every name of a file's layouts begins with a stage number and a dash (only the first
-// dash counts): the strategy of a whole pipeline, as merge_pipeline_strategys writes it. False
-// where there are none.
+// True if every name of a file's layouts begins with a stage number and a dash (only the first dash
+// counts). Such a file is the strategy of a whole pipeline, written by merge_pipeline_strategys.
+// False if there are no layouts.
 bool IsMerged(const LayoutTable& layouts);
 
 }  // namespace reshard

@@ -27,7 +27,7 @@ Status VisitItem(const WireReader& reader, std::string_view bytes, Item& item,
   return visit(reader.offset(), item);
 }
 
-// Whether the visitor is done with an item whose layouts are still encoded.
+// Whether the visitor needs no more of an item, whose layouts are still encoded.
 bool VisitEncoded(std::string_view bytes, EncodedLayoutItem& item,
                   const StrategyItemVisitor& visitor) {
   return visitor.on_encoded_layout &&

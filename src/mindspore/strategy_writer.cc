@@ -86,8 +86,8 @@ bool Fill(const std::vector<int64_t>& numbers, Message* message) {
   return true;
 }
 
-// As MindSpore writes it: messages without entries where there is nothing to say, and behind the
-// only list of a nested map.
+// As MindSpore writes it: with empty messages for missing lists, and behind the only list of a
+// nested map.
 Result<ParallelLayoutItem> LayoutItem(const std::string& name, const ParameterLayout& layout) {
   ParallelLayoutItem item;
   item.set_param_name(name);
@@ -128,7 +128,7 @@ constexpr std::array<std::string_view, 7> kLayoutKeys = {
     "dev_matrix",        "tensor_map",    "field", "opt_weight_shard_step", "opt_weight_shard_size",
     "param_split_shape", "indices_offset"};
 
-// What protobuf has no place for.
+// The facts that protobuf cannot hold.
 struct Dropped {
   size_t shapes = 0;
   std::set<std::string> keys;
@@ -152,7 +152,7 @@ struct Dropped {
   }
 };
 
-// One item of a JSON file, whose layouts ParseStrategyJson has checked, on its way to protobuf.
+// An item of a JSON file on its way to protobuf. ParseStrategyJson has checked its layouts.
 class ItemReader {
  public:
   ItemReader(const std::string& path, const char* kind, const JsonItem& item)
@@ -176,7 +176,7 @@ class ItemReader {
     return {};
   }
 
-  // Return the number of `key`, 0 where it is missing.
+  // Return the number of `key`, 0 if it is missing.
   template <typename Number>
   Result<Number> NumberOf(const char* key) const {
     const auto found = json_.find(key);
@@ -184,8 +184,8 @@ class ItemReader {
     return NumberOf<Number>(key, *found);
   }
 
-  // Appends a message for a flat list, or one for each list of a nested one: as MindSpore writes
-  // them, with a message without entries behind the only list, and where there is no list.
+  // Appends a message for a flat list, or one for each list of a nested list. As MindSpore does,
+  // adds an empty message behind the only list, and if there is no list.
   template <typename Number, typename Messages>
   Status AddLists(const char* key, Messages* messages) const {
     const auto found = json_.find(key);
@@ -359,7 +359,7 @@ Result<RecodedStrategy> ToJson(const std::string& path, const std::string& bytes
   return recoded;
 }
 
-// Gives the parameters new names, and writes what WriteStrategy does.
+// Gives the parameters new names, and writes the file as WriteStrategy does.
 Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.renames));
   const ParameterChoice choice({}, {}, options.renames);

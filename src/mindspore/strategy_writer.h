@@ -22,8 +22,8 @@ class StrategyWriter {
  public:
   explicit StrategyWriter(StrategyEncoding encoding) : encoding_(encoding) {}
 
-  // Add an item. In JSON, where a name stands once, the last item of a name counts, at the place of
-  // the first. Errors: kMismatch for a name that JSON cannot hold.
+  // Add an item. In JSON a name occurs once: the last item of a name counts, at the place of the
+  // first. Errors: kMismatch for a name that JSON cannot hold.
   Status Add(const ParallelStrategyItem& item);
   Status Add(const ParallelLayoutItem& item);
 
@@ -44,13 +44,13 @@ class StrategyWriter {
   size_t replaced_ = 0;
 };
 
-// Returns the encoding that MindSpore expects in a file of this name: JSON where it ends in .json.
+// Returns the encoding that MindSpore expects in a file of this name: JSON if it ends in .json.
 StrategyEncoding StrategyEncodingOfName(const std::string& path);
 
-// Returns the strategy file of the layouts of `strategy`. Each stage has one strategy item, from
-// which readers learn its number; what training tells of operators there is not known.
+// Returns the strategy file with the layouts of `strategy`. Each stage has one strategy item, from
+// which readers learn its number. Facts about operators, which training writes there, are unknown.
 // Errors: kMismatch for names that the encoding cannot hold, for numbers beyond the format's, and
-// for more than readers take of a file.
+// for files beyond the readers' limits.
 Result<std::string> EncodeStrategy(const Strategy& strategy, StrategyEncoding encoding);
 
 // A strategy file turned from protobuf into JSON or back (SPEC.md, "From one encoding to the
@@ -58,13 +58,13 @@ Result<std::string> EncodeStrategy(const Strategy& strategy, StrategyEncoding en
 struct RecodedStrategy {
   std::string bytes;
   size_t layouts = 0;
-  std::vector<Warning> warnings;  // what the other encoding has no place for
+  std::vector<Warning> warnings;  // details that the other encoding cannot hold
 };
 
-// Encodes a strategy file in `encoding`; one that is in it already stays as it is. `path` is for
-// messages.
-// Errors: those of ParseStrategy; kCorrupt and kMismatch for what the other encoding cannot hold
-// and a reader would miss.
+// Encodes a strategy file in `encoding`. A file that has this encoding stays as it is. `path` is
+// for messages.
+// Errors: as ParseStrategy
+//   kCorrupt, kMismatch: a detail that the other encoding cannot hold and that a reader needs
 Result<RecodedStrategy> RecodeStrategy(const std::string& path, const std::string& bytes,
                                        StrategyEncoding encoding);
 

@@ -18,7 +18,7 @@ namespace {
 
 using Fate = ConversionRule::Fate;
 
-// What is held of a name while parameters are selected: it is in several lists and sets.
+// Bytes that are held for a name while parameters are selected: it is in several lists and sets.
 constexpr uint64_t kOfName = 320;
 
 // So many files are looked into side by side: mostly that waits for the disk.
@@ -75,8 +75,8 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
     const auto look = [&](size_t i, const std::stop_token& /*stop*/) {
       return source().TableIdOf(stage, locals[i]).status();
     };
-    // What goes wrong here does so again below, where it is known whether it matters. The first
-    // file's table is there before, as the others mostly have the same.
+    // Errors occur again below, when it is known whether they matter. The first file's table is
+    // read before, as the others mostly have the same.
     if (look(0, {}).ok()) {
       static_cast<void>(RunWorkers(kMostWaiting, locals.size(), look, std::stop_token()));
     }
@@ -197,8 +197,8 @@ Result<bool> MindSporeTarget::IsTextLeftOut(const std::string& name,
   return found.kind == ArrayKind::kText;
 }
 
-// Where files that are there differ, as when each parameter was saved once, one that is in none of
-// them is in those that are missing.
+// If existing files differ, as when each parameter was saved once, a parameter in none of these is
+// in a missing file.
 Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
                                           const std::unordered_set<std::string_view>& seen) const {
   if (rule_.source() == nullptr) return CheckMissingReplicas();
@@ -228,7 +228,7 @@ Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
   return {};
 }
 
-// Nothing tells what full tensors there have to be.
+// There is no list of the full tensors that should exist.
 Status MindSporeTarget::CheckMissingReplicas() const {
   const std::span<const int64_t> holders = rule_.groups().HoldersLike(0);
   NumberRanges missing;

@@ -1,4 +1,5 @@
-// What training counts: steps, epochs, learning rates. All ranks of one checkpoint have one value.
+// Counters of training: steps, epochs, learning rates. All ranks of a checkpoint have the same
+// value.
 //
 // Pure; any thread.
 #ifndef RESHARD_SRC_MINDSPORE_TRAINING_COUNTER_H_
@@ -24,8 +25,8 @@ bool HasWord(std::string_view name, const Words& words) {
   return false;
 }
 
-// Whether it is a tensor of one element that counts, by its name or because it is an integer. A
-// rank's own number or seed does not count.
+// Whether it is a counter: a tensor with a single element and a counter's name or an integer type.
+// A rank's own number or seed is not a counter.
 inline bool IsTrainingCounter(const StoredArray& array) {
   constexpr std::string_view kOwn[] = {"rank",   "ranks",  "id",    "seed",  "rng",
                                        "random", "device", "stage", "shard", "offset"};

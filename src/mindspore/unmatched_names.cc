@@ -26,15 +26,15 @@ using Views = std::vector<std::string_view>;
 using StageSet = std::set<int64_t>;
 using NameSet = std::unordered_set<std::string_view>;
 
-// Returns what of a parameter's values is copied as if one rank had all of it, though `strategy`,
-// one of the rule's, ought to cut it.
+// Returns whether a parameter's values are copied as if one rank had the whole, although
+// `strategy`, one of the rule's, should cut it.
 bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy, std::string_view source_name,
                  ArrayKind kind, const Shape& full_shape) {
   if (kind != ArrayKind::kTensor || strategy.Contains(source_name) ||
       ElementCount(full_shape).value_or(0) <= 1) {
     return false;
   }
-  // Of one device there is nothing to cut, unless the other strategy has the name and cuts it.
+  // On a single device there is no cut, unless the other strategy has the name and cuts it.
   return strategy.devices_per_stage() > 1 ||
          (rule.Unmatched(source_name) &&
           std::max(rule.source_devices(), rule.target_devices()) > 1);
@@ -51,12 +51,12 @@ StageSet TargetStages(const ConversionRule& rule, std::span<const int64_t> ranks
   return stages;
 }
 
-// Calls visit(name) with the names of `strategy` that are written on one of the target stages
-// where a file has them. Names of several stages come several times.
+// Calls visit(name) with the names of `strategy` that are written on one of the target stages if a
+// file has them. Names of several stages come several times.
 template <typename Visit>
 void ForEachName(const ConversionRule& rule, const Strategy& strategy, const StageSet& targets,
                  const Visit& visit) {
-  // What the target strategy has goes to its stages only.
+  // The parameters of the target strategy go to its stages only.
   const Strategy* target_strategy = rule.target();
   const auto is_written = [&](std::string_view name) {
     const auto lowest =
@@ -93,8 +93,8 @@ NameSet NamesInFiles(const PlanFindings& findings) {
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsSeparator(char c) { return c == '.' || c == '_' || c == '/' || c == '-'; }
 
-// The names of a strategy that no file has, where it is needed; sorted. Without the optimizer
-// states of what files have: they were not saved.
+// The names of a strategy that no file has, although they are needed; sorted. Without the optimizer
+// states of parameters in files, because these states were not saved.
 Views AbsentOf(const ConversionRule& rule, const Strategy& strategy, std::span<const int64_t> ranks,
                const PlanFindings& findings) {
   Views absent;
@@ -108,9 +108,9 @@ Views AbsentOf(const ConversionRule& rule, const Strategy& strategy, std::span<c
   return absent;
 }
 
-// Returns NAME of a copy PREFIX.NAME such as an optimizer makes, of which NAME has a layout. A
-// prefix that no optimizer is known for has no numbers, as those of layers have, and NAME is not
-// one of `absent`.
+// Returns NAME of a copy PREFIX.NAME such as an optimizer makes, if NAME has a layout. A prefix of
+// an unknown optimizer must have no numbers, as prefixes of layers do, and NAME must not be one of
+// `absent`.
 std::optional<std::string_view> CopiedName(const Strategy& strategy, const Views& absent,
                                            std::string_view name) {
   const auto own = ParameterOfCopy(name);
@@ -146,8 +146,8 @@ bool HasUnmatched(const ConversionRule& rule, const Strategy& strategy,
       [&](const auto& parameter) { return IsUnmatched(rule, strategy, parameter.second); });
 }
 
-// A name in words and the characters between them, where each word of digits alone, the number of a
-// layer or an expert, stands apart.
+// A name as words and the characters between them. Each word of digits alone, the number of a layer
+// or an expert, is separate.
 struct SplitName {
   std::vector<std::string_view> tokens;
   std::vector<std::string_view> numbers;
@@ -206,7 +206,7 @@ struct Substitution {
   friend auto operator<=>(const Substitution&, const Substitution&) = default;
 };
 
-// The digits in a text, a "," behind each run of them.
+// The digits in a text, with a "," behind each sequence.
 std::string DigitsIn(std::string_view text) {
   std::string digits;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -230,8 +230,9 @@ std::string WithoutDigits(std::string_view text) {
   return form;
 }
 
-// Returns what makes names of one form those of the other, if one substitution does. What both
-// names have at their ends stays, a word of it at least; numbers stay what they are.
+// Returns the substitution that turns names with one form into names with the other, if a single
+// one does. The common begin and end of both names stay, at least one word in all; numbers stay,
+// too.
 std::optional<Substitution> Between(const SplitName& a, const SplitName& b) {
   if (a.numbers.size() != b.numbers.size()) return std::nullopt;
   const auto alike = [](std::string_view x, std::string_view y) {
@@ -265,7 +266,7 @@ std::optional<Substitution> Between(const SplitName& a, const SplitName& b) {
     return std::count(joined.begin(), joined.end(), '#');
   };
   if (count(change.in_files) != count(change.in_strategy)) return std::nullopt;
-  // The digits of block1 and layer1 are those of a layer, too.
+  // The digits of block1 and layer1 belong to a layer, too.
   const std::string a_digits = DigitsIn(change.in_files);
   const std::string b_digits = DigitsIn(change.in_strategy);
   if (a_digits == b_digits) {
@@ -277,7 +278,7 @@ std::optional<Substitution> Between(const SplitName& a, const SplitName& b) {
 
 struct Votes {
   size_t count = 0;
-  std::string_view in_files;  // one of the names, and what it would be
+  std::string_view in_files;  // an example, and its name after the change
   std::string_view in_strategy;
 };
 
@@ -340,16 +341,16 @@ std::string WordsOf(const Substitution& change) {
                      Quote(change.in_strategy));
 }
 
-// Whether the change adds or removes whole components at a name's dots: that of a single name is
-// evidence. Any name can be made of any other by replacing a part.
+// Whether the change adds or removes whole components at a name's dots. Then a single name is
+// evidence. Without this, any name can be made from any other by replacing a part.
 bool IsAddedComponent(const Substitution& change) {
   if (!change.in_files.empty() && !change.in_strategy.empty()) return false;
   const std::string& part = change.in_files.empty() ? change.in_strategy : change.in_files;
   return part.starts_with('.') || part.ends_with('.');
 }
 
-// Whether one component of a name is replaced, others of it and the last one staying, as when a
-// module was renamed: that of a single name is evidence, too.
+// Whether one component of a name is replaced, while others and the last one stay, as when a module
+// was renamed. Then a single name is evidence, too.
 bool IsReplacedComponent(const Votes& votes) {
   constexpr size_t kLeastEqual = 2;
   const SplitName a = Split(votes.in_files, false);

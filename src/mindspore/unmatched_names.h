@@ -1,9 +1,9 @@
-// Whether the names in the files are those of the strategies.
+// Checks that the names in the files are those of the strategies.
 //
-// A tensor of several elements that a strategy of several devices has no layout for is *unmatched*:
-// it is copied as if one rank had all of it, as MindSpore does. Such tensors are ordinary: an
-// inference strategy has no optimizer states. These checks find those that are unmatched because
-// the names do not fit. Pure; any thread.
+// A tensor of several elements is *unmatched* if a strategy of several devices has no layout for
+// it. It is copied as if one rank had the whole tensor, as MindSpore does. Such tensors are
+// ordinary: an inference strategy has no optimizer states. These checks find tensors that are
+// unmatched because the names do not fit. Pure; any thread.
 #ifndef RESHARD_SRC_MINDSPORE_UNMATCHED_NAMES_H_
 #define RESHARD_SRC_MINDSPORE_UNMATCHED_NAMES_H_
 
@@ -20,16 +20,18 @@
 
 namespace reshard {
 
-// How conversions allow what CheckNames refuses.
+// The ways to allow conversions that CheckNames refuses.
 inline constexpr std::string_view kUnmatchedAllowed =
     "`unmatched=copy` converts anyway, `exclude` leaves parameters out";
 
-// Takes what was planned for the target ranks `ranks`: `findings`, unmatched parameters copied.
-// Fails with kMismatch, the message ended by `way_out`, if one substitution makes at least half of
-// the unmatched names those of a strategy that no file has. It replaces, adds or removes words of a
-// name, such as attn for attention; numbers in it stay. Copies PREFIX.NAME of a parameter, such as
-// optimizer states, do not count. A replaced part that pairs a single name counts only if it is one
-// component of three or more, not the last one.
+// Takes the plan for the target ranks `ranks`: `findings`, with unmatched parameters copied. Fails
+// with kMismatch if a single substitution turns at least half of the unmatched names into names of
+// a strategy that no file has. `way_out` ends the message.
+//
+// A substitution replaces, adds or removes words of a name, such as attn for attention; its numbers
+// stay. Copies PREFIX.NAME of a parameter, such as optimizer states, do not count. If a replacement
+// matches a single name, it counts only if it is one component of three or more, and not the last
+// one.
 Status CheckNames(const ConversionRule& rule, std::span<const int64_t> ranks,
                   const PlanFindings& findings, std::string_view way_out);
 
@@ -39,16 +41,15 @@ std::vector<std::string> UnmatchedMatrices(const ConversionRule& rule,
                                            std::span<const int64_t> ranks,
                                            const PlanFindings& findings);
 
-// Takes out of `findings` the copies PREFIX.NAME of parameters that have a layout, and returns a
-// warning about those of each strategy.
+// Removes the copies PREFIX.NAME of parameters with a layout from `findings`, and returns a warning
+// about them for each strategy.
 std::vector<Warning> TakeCopies(const ConversionRule& rule, std::span<const int64_t> ranks,
                                 PlanFindings& findings);
 
-// Whether there is a tensor that is unmatched: where none is, CheckNames finds nothing.
+// Whether there is an unmatched tensor; without any, CheckNames has no errors.
 bool HasUnmatched(const ConversionRule& rule, std::span<const SourceTensor> tensors);
 
-// As CheckNames, where each parameter of a checkpoint that is only read has been noted once, in
-// full.
+// As CheckNames, for a checkpoint that is only read. Each parameter has been noted once, in full.
 Status CheckNames(const ConversionRule& rule, const PlanFindings& findings);
 
 }  // namespace reshard

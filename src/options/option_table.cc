@@ -37,7 +37,7 @@ OptionPlace WordAt(const OptionParts& parts) {
   return WordPlace(&((parts.*kPart)->*kMember));
 }
 
-// The first word of a kSwitchOrWord is what the option without a value means.
+// The first word of a kSwitchOrWord is the meaning of the option without a value.
 constexpr WordMeaning kFormats[] = {{"ckpt", Of(TargetFormat::kCkpt)},
                                     {"safetensors", Of(TargetFormat::kSafetensors)},
                                     {"unified", Of(TargetFormat::kUnified)},

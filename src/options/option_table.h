@@ -1,8 +1,9 @@
-// The option table: every option that several front ends have, once. Its name, its type, the calls
-// that take it, its words for help, where its value goes, and whether it changes what is written.
+// The option table: a row for every option that several front ends have. A row has the name, the
+// type, the calls that take it, the help text, the destination of the value, and its effect on the
+// output.
 //
-// Command lines, Python's keywords and what records say of a conversion come from it. An option is
-// a member of one of the structs of reshard/options.h and a row here. Constants; any thread.
+// Command lines, Python's keywords and the records of conversions come from it. An option is a
+// member of a struct in reshard/options.h and a row here. Constants; any thread.
 #ifndef RESHARD_SRC_OPTIONS_OPTION_TABLE_H_
 #define RESHARD_SRC_OPTIONS_OPTION_TABLE_H_
 
@@ -24,7 +25,7 @@
 
 namespace reshard {
 
-// The calls that take options of the table. An option has a set of them.
+// The calls that take options of the table. An option has a set of calls.
 enum Call : uint32_t {
   kNoCall = 0,
   kConvertCall = 1 << 0,
@@ -39,12 +40,12 @@ enum Call : uint32_t {
   kInspectCall = 1 << 9,
   kCommitCall = 1 << 10,
   kRanksCall = 1 << 11,  // SourceRanks
-  kCatCall = 1 << 12,    // TargetView, of which one file is passed on
+  kCatCall = 1 << 12,    // TargetView, to pass on a single file
   kViewCall = 1 << 13,   // TargetView
-  kMountCall = 1 << 14,  // TargetView, of which all files are served
+  kMountCall = 1 << 14,  // TargetView, to serve all files
 };
 
-// What kind of value an option takes.
+// The kind of value that an option takes.
 enum class OptionType {
   kSwitch,          // none: it is given, or not
   kSwitchOrWord,    // none, which is the word "true", or another one of Option::words
@@ -70,7 +71,7 @@ enum class OptionType {
 
 // How records tell of an option (src/record/SPEC.md).
 enum class Effect {
-  kNone,   // it changes no byte of a target: they do not tell of it
+  kNone,   // no effect on the bytes of a target, and not recorded
   kBytes,  // it does: "options" of origin.jsonl has it, and the fingerprint of a plan counts it
   // As kBytes. The fingerprint counts it as the first versions did (src/convert).
   kBytesAsBefore,
@@ -91,7 +92,7 @@ struct WordMeaning {
   int meaning;
 };
 
-// Where a call has what options set; null: no option of the call sets it.
+// The destinations of options in a call; null: the call has no option there.
 struct OptionParts {
   SourceSpec* source = nullptr;
   TargetSpec* target = nullptr;
@@ -152,11 +153,11 @@ struct Option {
   std::string_view name;  // in the library's messages and in records: "casts"
   std::string_view word;  // "dtype": --dtype of a command line, the keyword dtype in Python
   OptionType type = OptionType::kSwitch;
-  uint32_t calls = 0;                          // a set of Call
-  std::string_view group = {};                 // of help; empty: the common ones
-  std::string_view value = {};                 // what stands for a value in help; empty: the words
-  std::string_view help;                       // one sentence, without a stop
-  std::span<const WordMeaning> words = {};     // of kWord and kSwitchOrWord
+  uint32_t calls = 0;                       // a set of Call
+  std::string_view group = {};              // of help; empty: the common ones
+  std::string_view value = {};              // the placeholder for a value in help; empty: the words
+  std::string_view help;                    // one sentence, without a stop
+  std::span<const WordMeaning> words = {};  // of kWord and kSwitchOrWord
   std::optional<TargetFormat> only_with = {};  // the one format that it is for
   bool negates = false;                        // a switch: when it is given, the member is false
   Effect effect = Effect::kNone;
@@ -175,13 +176,13 @@ std::string OnCommandLine(const Option& option);
 // Returns the words that an option takes.
 std::vector<std::string_view> WordsOf(const Option& option);
 
-// Returns what the word stands for, or null if the option does not take it.
+// Returns the meaning of the word, or null if the option does not take it.
 const WordMeaning* FindWord(const Option& option, std::string_view word);
 
 // Returns whether records have the option among their options.
 bool IsRecorded(const Option& option);
 
-// Returns what stands for a value in help: "GLOB", "copy|drop|error", "[=verify]"; empty for a
+// Returns the placeholder for a value in help: "GLOB", "copy|drop|error", "[=verify]"; empty for a
 // switch.
 std::string ValueInHelp(const Option& option);
 
@@ -191,10 +192,10 @@ OptionParts PartsOf(ConversionSpec& spec);
 // Sets the member of an option. `value` is of the option's type, and one of its words.
 void SetOption(const Option& option, const OptionParts& parts, const OptionValue& value);
 
-// Returns the value that an option has; nothing where its member has none.
+// Returns the value of an option; no value if its member has none.
 std::optional<OptionValue> ValueIn(const Option& option, const OptionParts& parts);
 
-// Returns whether `options`, those of a call that has PartsOf, have the default there.
+// Returns whether the option has its default in `options`. PartsOf has to accept `options`.
 template <typename Options>
 bool IsUsual(const Option& option, Options& options) {
   Options usual;

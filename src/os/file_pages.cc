@@ -53,7 +53,7 @@ std::optional<uint64_t> CountCached(int descriptor, ByteRange pages) {
 
 bool HasCachestat() { return syscall(kCachestat, -1, nullptr, nullptr, 0) != 0 && errno == EBADF; }
 
-// Halves `pages`, of which some are uncached, until each part is cached or uncached as a whole.
+// Halves `pages`, with uncached ones, until each part is cached or uncached as a whole.
 void VisitUncached(int descriptor, ByteRange pages, uint64_t cached,
                    const std::function<void(ByteRange)>& visit) {
   if (cached == 0) return visit(pages);

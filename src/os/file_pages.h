@@ -26,7 +26,7 @@ void AdviseRandom(const std::byte* data, size_t size);
 // than with pages of 4 KiB.
 inline constexpr uint64_t kLargePageBytes = uint64_t{2} << 20;
 
-// Returns the end of the large page that `offset` lies in, or `offset` if it is the end of one.
+// Returns the end of the large page that `offset` lies in, or `offset` if a large page ends there.
 constexpr uint64_t ToLargePage(uint64_t offset) {
   return (offset + kLargePageBytes - 1) / kLargePageBytes * kLargePageBytes;
 }

@@ -46,8 +46,8 @@ class FileLock {
   // Locks, or changes the mode of a lock that is held. Returns whether it could; where not, a lock
   // that was held may be lost. Errors: kIo, for a file system without locks above all.
   Result<bool> Try(Mode mode) const;
-  // Waits until others have released it, locks exclusively, and signs. Errors: those of Try;
-  // kCancelled; kAlreadyExists, naming the holder, when the patience is over.
+  // Waits until others have released it, locks exclusively, and signs. Errors: as Try; kCancelled;
+  // kAlreadyExists, naming the holder, when the patience is over.
   Status Wait(const Patience& patience) const;
   // For an exclusive lock: writes its holder into the file, for waiting processes. They are not
   // told if that fails.
@@ -69,7 +69,7 @@ class FileLock {
 
 // JobLock: the right to write to a target folder.
 //
-// Held by one process at a time, or by the workers of one conversion together. It ends with its
+// Held by one process at a time, or by the workers of a conversion together. It ends with its
 // process, in any way that ends. Move-only; released when the object dies. Used by one thread at a
 // time.
 class JobLock {
@@ -82,7 +82,7 @@ class JobLock {
   static Result<JobLock> Acquire(const OutputDirectory& target);
 
   // As Acquire, for a worker: waits for workers that are just beginning, and shares the lock with
-  // workers that have begun. No other worker begins before Admit. Errors: as Acquire; those of
+  // workers that have begun. Other workers begin only after Admit. Errors: as Acquire and
   // FileLock::Wait.
   static Result<JobLock> AcquireAsWorker(const OutputDirectory& target, const Patience& patience);
 
@@ -95,17 +95,17 @@ class JobLock {
   // The folder `.reshard`.
   const OutputDirectory& folder() const { return folder_; }
 
-  // Whether no other worker holds it. Until Admit, this is the state when this worker came.
+  // Whether this worker alone holds it. Until Admit, this is the state when this worker came.
   bool alone() const { return alone_; }
 
   // For a worker: lets others begin. Errors: kAlreadyExists when an ordinary run was faster; kIo.
   Status Admit();
   // For a worker that has been admitted: keeps others from beginning until Admit or the object's
   // end.
-  // Errors: those of FileLock::Wait.
+  // Errors: as FileLock::Wait.
   Status Dismiss(const Patience& patience) const;
 
-  // For workers: waits for the lock of the publishing worker, and takes it. Errors: those of
+  // For workers: waits for the lock of the publishing worker, and takes it. Errors: as
   // FileLock::Wait.
   Status WaitToCommit(const Patience& patience) const;
 

@@ -61,7 +61,7 @@ class OutputDirectory {
   // Returns the content of a regular file. Errors: kNotFound, kCorrupt for anything else or for
   // more than `max_bytes`.
   Result<std::string> ReadFile(const std::string& name, uint64_t max_bytes) const;
-  // Makes a file of these bytes, durable on return. Errors: kAlreadyExists if the name exists.
+  // Makes a file with these bytes, durable on return. Errors: kAlreadyExists if the name exists.
   Status WriteFile(const std::string& name, std::string_view bytes) const;
   // As above, of the bytes that `source` hands to its argument, piece by piece. Errors: its, too.
   using ByteSink = std::function<Status(std::string_view bytes)>;

@@ -34,7 +34,7 @@ class WriteBack {
 
   // Takes over `range` of the open file `fd`, which was just written. May wait for earlier ranges
   // of any file. Errors: kIo, naming the file whose bytes the disk did not take. The system reports
-  // this error once, so a later flush of that file would not.
+  // this error once, so a later flush of the file would not.
   Status Add(int fd, const std::string& path, ByteRange range);
 
   // Forgets the ranges of `fd`, which is about to be flushed or closed.

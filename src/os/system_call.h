@@ -33,7 +33,7 @@ Status ErrnoStatus(int error, std::string_view operation, const std::string& pat
 // kUnsupported.
 Status CheckIsPath(const std::string& path);
 
-// FileDescriptor: the owner of one open descriptor.
+// FileDescriptor: the owner of an open descriptor.
 //
 // Move-only; closes its descriptor when it dies. A writer calls Close() first, which reports a
 // failed close. Distinct threads may use distinct objects.

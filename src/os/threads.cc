@@ -32,7 +32,7 @@ extern "C" void* RunThreadBody(void* argument) {
   return nullptr;
 }
 
-// The tasks of one RunWorkers, handed out to its threads.
+// The tasks of a RunWorkers, handed out to its threads.
 class TaskList {
  public:
   TaskList(size_t workers, size_t tasks, const Task& task)

@@ -30,10 +30,10 @@ Status CheckWritable(const std::string& path, bool replace);
 // The functions below do not begin if an output of the call was refused (used_files.h). Then they
 // fail with the result of CheckOutputs.
 
-// Makes `path` a file of these bytes, durable on return. Makes its folder if it does not exist. If
-// it fails before the file is in place, it removes the staged file.
+// Makes `path` a file with these bytes, durable on return. Makes its folder if it does not exist.
+// If it fails before the file is in place, it removes the staged file.
 // Errors:
-//   those of CheckWritable
+//   as CheckWritable
 //   kAlreadyExists: there is a PATH.reshard, of another run or of a killed one
 //   kIo
 Status WriteFile(const std::string& path, std::string_view bytes, bool replace);
@@ -45,7 +45,7 @@ Status WriteFile(const std::string& path, std::string_view bytes, bool replace);
 // time.
 class SingleOutput {
  public:
-  // Claims the place, and makes its folder if it does not exist. Errors: those of CheckWritable;
+  // Claims the place, and makes its folder if it does not exist. Errors: as CheckWritable;
   // kAlreadyExists if another run has the place; kIo.
   static Result<SingleOutput> Claim(const std::string& path, bool replace);
 
@@ -56,7 +56,7 @@ class SingleOutput {
 
   const OutputDirectory& folder() const { return folder_; }
 
-  // Returns the file of `size` bytes to be written. At most once. Errors: those of StagedFile.
+  // Returns the file of `size` bytes to be written. At most once. Errors: as StagedFile.
   Result<StagedFile> Create(uint64_t size, const WriteOptions& options) const;
 
   // Puts the file in place, which is finished. At most once. Errors: kIo.

@@ -235,7 +235,7 @@ class PlanMaker {
     return {};
   }
 
-  // Whether the array is a single box of one tensor, with a single Value.
+  // Whether the array is a single box of a single tensor, with a single Value.
   bool IsSimple(const Pieces& pieces, std::span<const Frame> frames) const {
     return pieces.pieces.size() == 1 && frames.size() == 1 && frames.front().content.length > 0 &&
            pieces.tensors.front().content.size() == 1 &&

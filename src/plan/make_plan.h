@@ -22,7 +22,7 @@ using SegmentVisitor = std::function<void(const Segment& segment)>;
 // together.
 // Errors:
 //   kMismatch: source and target do not fit, a byte stays uncovered, or the file would be too large
-//   those of `file.make`, Source::Cover and Source::memory
+//   as `file.make`, Source::Cover and Source::memory
 Result<TargetPlan> MakePlan(const Source& source, const TargetFile& file,
                             const SegmentVisitor& visit = {}, uint64_t most_kept = 0);
 

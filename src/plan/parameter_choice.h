@@ -31,7 +31,7 @@ std::optional<std::string> NameByPattern(std::string_view pattern, std::string_v
                                          std::string_view name);
 
 // Returns whether these casts are valid. Errors: kInvalidArgument for a dtype that is not a target
-// of casts, and for two rules of one pattern.
+// of casts, and for two rules with one pattern.
 Status CheckCasts(const std::vector<CastRule>& casts);
 
 class ParameterChoice {
@@ -51,7 +51,7 @@ class ParameterChoice {
   // Whether there are no patterns.
   bool TakesAll() const { return include_.empty() && exclude_.empty(); }
 
-  // Returns the failure that the patterns match none of `parameters` parameters, such as `name`.
+  // Returns the failure that no pattern matches any of `parameters` parameters, such as `name`.
   // `what` is the intended use, such as "read". kInvalidArgument.
   static Status NothingTaken(uint64_t parameters, std::string_view name, std::string_view what);
 

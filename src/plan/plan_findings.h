@@ -35,7 +35,7 @@ struct PlanFindings {
   };
   std::map<std::string, Parameter> parameters;  // everything written, by its name in the target
   // The number of a list that several target ranks share. If it is set, `parameters` has all
-  // entries of that list, so no rank has to note them again. 0: no list.
+  // entries of the list, so no rank has to note them again. 0: no list.
   uint64_t noted_list = 0;
 
   // Findings of earlier target ranks, or null; not owned. Findings and parameters that it has are

@@ -68,7 +68,7 @@ class Target {
   // and `findings` must outlive the result. Errors of both calls:
   //   kInvalidArgument: no such file
   //   kMismatch: source and target do not fit, or two parameters would have one name
-  //   those of opening files
+  //   from opening files
   virtual Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const = 0;
 
   // Whether files state a CRC-32 of themselves; said before any is planned.

@@ -58,7 +58,7 @@ struct TargetFile {
   FileMetadata metadata = {};
   size_t arrays = 0;
   // Fills in an array by its number, in file order. `array` may hold another one, whose memory is
-  // reused, as there are very many. Errors: those of describing the array.
+  // reused, as there are very many. Errors: from describing the array.
   std::function<Status(size_t number, TargetArray& array)> make;
   int64_t near = 0;  // the local rank whose arrays are preferred if several hold the same
   // Not empty: the whole file, which is in no container, as an index of the others is.

@@ -1,5 +1,5 @@
-// Part record: the content of one target file, with the digests that prove it (SPEC.md). Also sums
-// up the bytes that part records took from each source.
+// Part record: the content of a target file, with the digests that prove it (SPEC.md). Also sums up
+// the bytes that part records took from each source.
 //
 // Encoder and parser stream: they hold the head and a single line. Move-only; one thread at a time.
 // Digests are 32 lower-case hexadecimal digits, or empty. Either all digests of a record are
@@ -87,7 +87,7 @@ class SealedLines {
   explicit SealedLines(std::string path) : path_(std::move(path)) {}
 
   // Takes the record's next bytes, cut anywhere, and passes each line but the last to `on_line`. Do
-  // not call it again after an error. Errors: kCorrupt; those of `on_line`.
+  // not call it again after an error. Errors: kCorrupt; as `on_line`.
   Status Feed(std::string_view bytes, const LineSink& on_line);
 
   // After the last bytes. Any byte that is not as it was written is noticed by now.

@@ -119,7 +119,7 @@ std::string_view LastPath(const std::vector<Entry>& entries) {
   return entries.empty() ? std::string_view() : entries.back().path;
 }
 
-// Reads a manifest, or a line of a record. Errors: those of ReadStrictJson, with advice.
+// Reads a manifest, or a line of a record. Errors: as ReadStrictJson, with advice.
 Status ReadWithAdvice(std::string_view text, const std::string& where, const JsonShape& shape,
                       const JsonSink& sink);
 

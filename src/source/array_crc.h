@@ -28,11 +28,11 @@ struct ArrayCrc {
 using ReadContent = std::function<Status(
     ByteRange range, const std::function<void(std::span<const std::byte>)>& take)>;
 
-// Of the contents of all arrays of `table`, read by `read`. Errors: those of `read`.
+// Of the contents of all arrays of `table`, read by `read`. Errors: as `read`.
 Result<ArrayCrc> CrcOfArrays(const FileTable& table, const ReadContent& read);
 
 // Reads the contents of all arrays of `table`, the table of `file`. `progress` gets the bytes read
-// since its last call; it may be empty. Any thread. Errors: those of SourceFiles; kCancelled.
+// since its last call; it may be empty. Any thread. Errors: as SourceFiles; kCancelled.
 Result<ArrayCrc> CrcOfArrays(SourceFiles& files, FileId file, const FileTable& table,
                              const std::function<void(uint64_t)>& progress,
                              const std::stop_token& stop);

@@ -84,7 +84,7 @@ FileBytes BytesOf(SourceReader& reader, std::string_view path);
 //   kCorrupt: names path, parameter, offset, expected and found values
 //   kUnsupported: an encrypted file without a key
 //   kResourceExhausted: beyond kMaxTableBytes
-//   those of SourceFiles and of `memory`, which is called now and then
+//   as SourceFiles and of `memory`, which is called now and then
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory = {},
                                   const std::shared_ptr<const FileTable>& like = nullptr);
 
@@ -94,7 +94,7 @@ Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const Memory
 
 // Returns the bytes that the file's CRC-32 covers, if it states one, as in StatedCrc::covered.
 // Indexes only files that may state one (Container::covered_by_crc). An encrypted file states none.
-// Any thread. Errors: kCorrupt for an invalid CRC-32; those of SourceFiles.
+// Any thread. Errors: kCorrupt for an invalid CRC-32; as SourceFiles.
 Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file);
 
 }  // namespace reshard

@@ -71,7 +71,7 @@ class PartList {
   const Tensor* Find(std::string_view name) const;
 
   // Calls visit(replicas) for each box of a tensor's parts that shares elements with `box`, with
-  // the parts of that box, until a call returns false. If neighbouring boxes begin near each other,
+  // the parts of the box, until a call returns false. If neighbouring boxes begin near each other,
   // as in a grid, the cost is little more than that of the calls.
   using Visitor = std::function<bool(std::span<const Part> replicas)>;
   void ForEachOverlap(const Tensor& tensor, const Box& box, const Visitor& visit) const;
@@ -92,7 +92,7 @@ class PartList {
   std::vector<Part> parts_;  // sorted by tensor
   std::vector<Tensor> tensors_;
   // For each tensor with many parts: boxes around a fixed number of consecutive parts, boxes around
-  // as many of these boxes, and so on. A level has first all begins, then all ends.
+  // as many boxes of the last kind, and so on. A level has first all begins, then all ends.
   std::vector<int64_t> bounds_;
 };
 

@@ -37,10 +37,9 @@ struct SourceTensor {
   Shape shard_shape;
   int64_t stage = 0;  // the source stage that its values come from
   FileId file = 0;    // the file whose shard gives dtype and shapes
-  // The table of that file, FileTable::id(), and the places of the bytes there. Equal tables say
-  // the same about all their files. For an array that stands by itself, in `rank`, these are all
-  // its bytes: the content of a text, or a MapTensor's Values with their headers, which give types
-  // and shapes.
+  // The file's table, FileTable::id(), and the places of the bytes there. Equal tables say the same
+  // about all their files. For an array that stands by itself, in `rank`, these are all its bytes:
+  // the content of a text, or a MapTensor's Values with their headers, which give types and shapes.
   uint64_t table = 0;
   std::vector<ByteRange> content;
   SharedGrid grid = WholeGrid(0);
@@ -67,7 +66,7 @@ struct PlacedPiece {
   FileId file = 0;
   Box box;
   std::vector<ByteRange> content;  // one for each Value; together the row-major bytes of `box`
-  // Whether the file has the table that describes the tensor. Then every tensor of that table is at
+  // Whether the file has the table that describes the tensor. Then every tensor of the table is at
   // its place in the file.
   bool as_told = false;
 };

@@ -1,8 +1,8 @@
 // ShardGrid: the box of a tensor that each rank of a stage holds.
 //
 // The full tensor is cut into a grid of equal boxes, cuts()[d] parts along dimension d. A rank
-// holds one of these boxes; ranks with the same box are replicas. Ranks here are local to the
-// stage. Immutable, so any number of threads may read it.
+// holds one box; ranks with the same box are replicas. Ranks here are local to the stage.
+// Immutable, so any number of threads may read it.
 #ifndef RESHARD_SRC_SOURCE_SHARD_GRID_H_
 #define RESHARD_SRC_SOURCE_SHARD_GRID_H_
 
@@ -59,7 +59,7 @@ class ShardGrid {
   std::vector<int64_t> PartsOf(int64_t rank) const;
   // As above, into `parts`, of as many numbers as cuts() has.
   void PartsOf(int64_t rank, std::span<int64_t> parts) const;
-  // Returns the PartNumber of that part. Does not allocate.
+  // Returns the part's PartNumber. Does not allocate.
   int64_t PartNumberOf(int64_t rank) const;
 
   // Returns the box of the part `parts`, or of a rank's part. The shards of the tensor have the

@@ -48,15 +48,15 @@ class Source {
   }
   // Returns whether the file of local rank `local` of a stage is there and was never opened.
   bool HasNewFile(int64_t stage, int64_t local) const;
-  // Returns the FileTable::id() of that file; 0 if it does not exist or was never opened.
+  // Returns the FileTable::id() of the file; 0 if it does not exist or was never opened.
   uint64_t KnownTableId(int64_t stage, int64_t local) const;
   // Returns whether the file of `rank` was opened and states no CRC of itself.
   bool IsKnownWithoutCrc(int64_t rank) const;
-  // Returns the index of that file; null if there is no file.
+  // Returns the index of the file; null if there is no file.
   Result<TableHandle> TableOf(int64_t stage, int64_t local) const;
   // Returns the index of the file that tells of `tensor`.
   Result<TableHandle> TableOf(const SourceTensor& tensor) const { return tables_.Get(tensor.file); }
-  // Returns the FileTable::id() of that index. Returns 0 if there is no file. Also returns 0 if a
+  // Returns the FileTable::id() of the index. Returns 0 if there is no file. Also returns 0 if a
   // rank that, by a list, holds the same has another table, because then the table is incomplete.
   // Files with the same id have the same parameters at the same places, even after their indexes
   // are dropped. Opens the file the first time only. Errors: as TableOf.
@@ -78,7 +78,7 @@ class Source {
   // in which a few files do not tell the parameters of the stage.
   Result<const Census*> CensusOf(int64_t stage) const;
 
-  // Returns FileTable::metadata() of that file; null if there is no file. Opens the file the first
+  // Returns FileTable::metadata() of the file; null if there is no file. Opens the file the first
   // time only. Errors: as TableOf.
   Result<std::shared_ptr<const FileStrings>> MetadataOf(int64_t stage, int64_t local) const;
 
@@ -104,7 +104,7 @@ class Source {
   // 2. if it is placed: the lowest rank that holds the part that `near` should hold
   // 3. the lowest rank that has it
   //
-  // Errors: kMismatch if no file has it, or that part; those of opening a file.
+  // Errors: kMismatch if no file has it, or that part; from opening a file.
   Result<SourceTensor> FindWhole(std::string_view name, std::span<const int64_t> stages,
                                  int64_t near) const;
   // Returns the tensor `name` as a target without layouts gets it: if it is placed, as Describe;
@@ -151,7 +151,7 @@ class Source {
   SourceTensor ToldTensor(std::string_view name, const Placement::Told& told) const;
   // Returns the placed tensor `name` as it is in the file of the lowest rank with the part that
   // local rank `local` should hold. Returns no value if it is not cut. Errors: kMismatch if no file
-  // has that part; those of opening a file.
+  // has that part; from opening a file.
   Result<std::optional<SourceTensor>> FindReplica(std::string_view name, int64_t local) const;
   // Takes the box of `part`.
   Result<PlacedPiece> Locate(const SourceTensor& tensor, Placement::Part& part) const;

@@ -8,7 +8,7 @@
 namespace reshard {
 namespace {
 
-// Adds the run and the loops of a box of the extent `extent` in boxes of these extents.
+// Adds the run and the loops of a box of the extent `extent` in boxes with these extents.
 void AddLoops(std::span<const int64_t> extent, std::span<const int64_t> source,
               std::span<const int64_t> target, BlockCopy& copy) {
   copy.run_length = 1;

@@ -30,7 +30,7 @@ Result<std::vector<SourceTensor>> ListTensors(const Source& source, const Conver
                                               const SharedWork& work, PlanFindings& findings);
 
 // Returns the logical digests of `tensors`, which belong to `source`. Errors: kMismatch if no file
-// holds a shard; those of SourceFiles; kCancelled.
+// holds a shard; as SourceFiles; kCancelled.
 Result<std::vector<Digest128>> DigestTensors(const Source& source,
                                              const std::vector<SourceTensor>& tensors,
                                              const SharedWork& work);
@@ -63,8 +63,7 @@ struct CheckpointContents {
 
 // Reads the files of all ranks of a checkpoint. `parameters` are those that `choice` takes, and
 // `strategy` is the source's, null for none. Work is counted in bytes of the files. Errors:
-// kMismatch when no file holds a shard, or where a layout does not fit; those of SourceFiles;
-// kCancelled.
+// kMismatch when no file holds a shard, or where a layout does not fit; as SourceFiles; kCancelled.
 Result<CheckpointContents> ReadContents(const Source& source, const Strategy* strategy,
                                         const ParameterChoice& choice,
                                         const std::vector<SourceTensor>& parameters,

@@ -58,7 +58,7 @@ class CopyRows {
   // Calls visit(const CopyRow&) for the runs with bytes in `source`, a range of the source file,
   // cut to it, in ascending order. Close runs share a window. A run across the end of a window
   // comes in two parts. `visit` is called under the fault guard: it must not make objects with
-  // destructors, take locks or allocate. Errors: those of SourceFiles::Open and Window::Read.
+  // destructors, take locks or allocate. Errors: as SourceFiles::Open and Window::Read.
   template <typename Visit>
   Status ForEach(SourceFiles& files, ByteRange source, Visit visit) const;
 
@@ -150,7 +150,7 @@ class CopyReadAhead {
   explicit CopyReadAhead(SourceFiles& files) : files_(files) {}
 
   // Takes the bytes that `copies`, ordered by their first target byte, move to the range `part` of
-  // their target. Errors: those of SourceFiles::Prefetch.
+  // their target. Errors: as SourceFiles::Prefetch.
   Status Add(std::span<const BlockCopy> copies, ByteRange part);
   // Requests the bytes that were not requested yet. Errors: as Add.
   Status Finish();
@@ -163,8 +163,8 @@ class CopyReadAhead {
 };
 
 // Copies the bytes that `copies` move to target offset `offset` and on. `copies` are disjoint,
-// ordered by their first target byte, and move each of these bytes. Errors: those of SourceFiles;
-// kInternal if the copies leave a gap.
+// ordered by their first target byte, and move each byte. Errors: as SourceFiles; kInternal if the
+// copies leave a gap.
 Status CollectBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<std::byte> out);
 
@@ -191,7 +191,7 @@ Status CompareBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint6
 void AddRow(const CopyRow& row, LogicalHasher& hasher, Digest128& sum);
 
 // Adds the terms of the bytes that `copies` move to the range `part` of their target to `sum`. The
-// copies are ordered by their first target byte. `hasher` belongs to this thread. Errors: those of
+// copies are ordered by their first target byte. `hasher` belongs to this thread. Errors: as
 // SourceFiles.
 Status AddCopied(SourceFiles& files, const std::vector<BlockCopy>& copies, ByteRange part,
                  LogicalHasher& hasher, Digest128& sum);

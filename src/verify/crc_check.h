@@ -14,7 +14,7 @@ namespace reshard {
 
 // Reads the bytes that the CRC of `file` covers, and compares; the file has to state one. MindSpore
 // writes other numbers in some cases, which are accepted, too. `progress` gets the bytes read since
-// its last call; it may be empty. Any thread. Errors: kCorrupt if the numbers differ; those of
+// its last call; it may be empty. Any thread. Errors: kCorrupt if the numbers differ; as
 // SourceFiles; kCancelled.
 Status CheckCrc(SourceFiles& files, const IndexedFile& file,
                 const std::function<void(uint64_t)>& progress, const std::stop_token& stop);

@@ -130,7 +130,7 @@ class ParameterFinder {
 
 // Adds parameters to `damage`: those with content in a bad block and another logical digest. If all
 // digests fit, the damage is between the contents; then it adds parameters with a header in a bad
-// block. Errors: those of SourceFiles; kCorrupt if the record's Values cannot be read; kCancelled.
+// block. Errors: as SourceFiles; kCorrupt if the record's Values cannot be read; kCancelled.
 Status NameParameters(SourceFiles& files, const DamagedFile& damaged, const std::stop_token& stop,
                       Damage& damage) {
   ParameterFinder finder(files, damaged, stop);

@@ -44,8 +44,8 @@ struct PairDifference {
 };
 
 // Returns the difference of each pair of parameters of `a` and `b`. Without `with_values`, stops
-// reading a pair soon after the first difference. Errors: kMismatch if no file holds a shard; those
-// of SourceFiles; kCancelled.
+// reading a pair soon after the first difference. Errors: kMismatch if no file holds a shard; as
+// SourceFiles; kCancelled.
 Result<std::vector<PairDifference>> CompareParameters(const Source& a, const Source& b,
                                                       const std::vector<ParameterPair>& pairs,
                                                       bool with_values, const SharedWork& work);
@@ -61,7 +61,7 @@ struct ContentDifference {
 uint64_t BytesToCompare(std::span<const EqualContents> groups);
 
 // Reads each content once, in step with the others of its group. Returns contents that differ from
-// the first, by group and content. Errors: those of SourceFiles; kCancelled.
+// the first, by group and content. Errors: as SourceFiles; kCancelled.
 Result<std::vector<ContentDifference>> CompareContents(SourceFiles& files,
                                                        std::span<const EqualContents> groups,
                                                        const SharedWork& work);

@@ -30,7 +30,7 @@ struct RankFileOfStage {
   FileId file = 0;
 };
 
-// Returns the files of these source stages, by stage and rank. A repeated stage counts once.
+// Returns the files in these source stages, by stage and rank. A repeated stage counts once.
 std::vector<RankFileOfStage> FilesOfStages(const Source& source, std::span<const int64_t> stages);
 
 // The use of each parameter; called from several threads at a time.
@@ -47,8 +47,8 @@ struct DigestUse {
 };
 
 // Reads each wanted byte of `ranks` once, in pieces of files of `piece_bytes`. Work is counted in
-// bytes of the files, whether or not they are read. Errors: those of `use`, SourceFiles and
-// TableCache; kCancelled.
+// bytes of the files, whether or not they are read. Errors: as `use`, SourceFiles and TableCache;
+// kCancelled.
 Status DigestRankFiles(const Source& source, std::span<const RankFileOfStage> ranks,
                        const DigestUse& use, const SharedWork& work,
                        uint64_t piece_bytes = kPieceBytes);

@@ -73,8 +73,7 @@ class StageShards {
     std::function<std::optional<Original>(std::string_view name)> original;
   };
   // Adds the results about replicas to `report`. Parameters whose replicas may differ, and do, are
-  // added to `noted` instead. Reads differing shards again. Errors: those of SourceFiles and
-  // TableCache.
+  // added to `noted` instead. Reads differing shards again. Errors: as SourceFiles and TableCache.
   Status Report(const ReportOptions& options, ReplicaReport& report,
                 std::vector<std::string>& noted) const;
 
@@ -94,7 +93,7 @@ class StageShards {
     uint32_t type = 0;  // of its shard, in Seen::types
     bool repeated = false;
   };
-  // The observations of one parameter.
+  // The observations of a parameter.
   struct Seen {
     std::optional<ShardGrid> grid;            // never changes
     std::vector<Type> types;                  // mostly one
@@ -135,11 +134,11 @@ class StageShards {
   std::vector<Seen> seen_;  // as layouts(); each guarded by its MutexOf
 };
 
-// Compares the replicas of the parameters of `choice` in the files of these source stages. If
+// Compares the replicas of the parameters of `choice` in the files for these source stages. If
 // `strategy` is null there are none. Parameters with replicas are read once, in file order, and one
 // digest is kept for each shard. Shards with different digests are read again and compared byte by
 // byte. Work is counted in bytes of the files, whether or not they are read. Errors: kMismatch if a
-// layout does not fit; those of SourceFiles; kCancelled.
+// layout does not fit; as SourceFiles; kCancelled.
 Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* strategy,
                                       const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work);

@@ -28,7 +28,7 @@ struct StageParameter {
 // Fills in the evidence of `parameters`. Their shards are in the files of the ranks `stage` of
 // `source`, in which each file stands alone. Reads each shard once, and the tensors of `reference`
 // that are cut. `reference` is a checkpoint of full tensors. Work is counted in bytes. Errors:
-// kMismatch if a rank lacks a parameter, or has another dtype or shape; those of opening files;
+// kMismatch if a rank lacks a parameter, or has another dtype or shape; from opening files;
 // kCancelled.
 Status CollectEvidence(const Source& source, RankRange stage, const Source& reference,
                        std::vector<StageParameter>& parameters, const SharedWork& work);

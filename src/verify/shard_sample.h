@@ -78,7 +78,7 @@ struct ShardSample {
 };
 
 // Samples these parameters and the counters of training in the files of these source stages,
-// without accumulated gradients. Without a source strategy the sample is empty. Errors: those of
+// without accumulated gradients. Without a source strategy the sample is empty. Errors: from
 // reading files that were opened before; kMismatch if a layout does not fit; kCancelled.
 Result<ShardSample> SampleShards(const Source& source, const Strategy* strategy,
                                  const SampledNames& names, std::span<const int64_t> stages,

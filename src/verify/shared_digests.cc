@@ -131,7 +131,7 @@ class SharedDigests::Reading {
     return std::min(RangeOf(number).offset + threads_ * kWindowBytes, size_);
   }
 
-  // Whether it is this window's turn and no other one is taken. Then both digests are extended
+  // Whether it is this window's turn and only this window is taken. Then both digests are extended
   // together.
   bool IsAlone(uint64_t number) const {
     const std::scoped_lock lock(mutex_);

@@ -39,7 +39,7 @@ class SharedDigests {
   SharedDigests& operator=(const SharedDigests&) = delete;
 
   // Digests the first `size` bytes of a file, reading ahead. If there are several errors, returns
-  // the one of the lowest offset. Errors: those of SourceFiles; kCancelled.
+  // the one of the lowest offset. Errors: as SourceFiles; kCancelled.
   Result<StoredDigests> Digest(FileId file, uint64_t size, const std::stop_token& stop);
 
   // A thread is done with a file, with or without success.

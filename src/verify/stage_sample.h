@@ -95,10 +95,10 @@ class StageSample {
   StageSample& operator=(const StageSample&) = delete;
 
   // Chooses parameters and ranks for about `reads` reads, with at most `files` files that were not
-  // opened yet. Errors: those of reading a file of the stage; kMismatch if a layout does not fit.
+  // opened yet. Errors: from reading a file of the stage; kMismatch if a layout does not fit.
   Status Choose(int64_t reads, int64_t files);
 
-  // Reads the sampled bytes of rank number `index` of ranks(). Errors: those of reading, for a file
+  // Reads the sampled bytes of rank number `index` of ranks(). Errors: from reading, for a file
   // that was opened before. For other files, `unread` has the error.
   Status Read(size_t index);
 

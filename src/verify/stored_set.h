@@ -48,8 +48,8 @@ struct StoredFolder {
 Result<std::optional<FileId>> OpenStored(const StoredFolder& folder, const std::string& path,
                                          Damage& damage);
 
-// Feeds a file to `parser` and finishes it. Stops at the first error of the parser. Errors: those
-// of SourceFiles and of PartRecordParser; kCancelled.
+// Feeds a file to `parser` and finishes it. Stops at the first error of the parser. Errors: as
+// SourceFiles and of PartRecordParser; kCancelled.
 Status FeedStored(SourceFiles& files, FileId file, const std::stop_token& stop,
                   PartRecordParser& parser);
 
@@ -60,7 +60,7 @@ struct StoredRecord {
 
 // Reads the part record that a manifest of the plan `plan` lists beside `file`. Returns its head
 // and its place; or no value, with the reason in `damage`. The whole record is proved before any of
-// its statements counts. Errors: those of SourceFiles; kCancelled.
+// its statements counts. Errors: as SourceFiles; kCancelled.
 Result<std::optional<StoredRecord>> ReadStoredRecord(const StoredFolder& folder,
                                                      const std::string& plan,
                                                      const ManifestFile& file,

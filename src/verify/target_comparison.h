@@ -29,8 +29,8 @@ class TargetComparison {
   TargetComparison& operator=(const TargetComparison&) = delete;
 
   // Takes a target file. Files are compared once there is enough work to share, so that few plans
-  // are in memory at a time. Errors: those of SourceFiles; kCorrupt if the path is not a regular
-  // file; kCancelled.
+  // are in memory at a time. Errors: as SourceFiles; kCorrupt if the path is not a regular file;
+  // kCancelled.
   Status Add(PlanHandle plan);
 
   // Compares the rest.

@@ -21,7 +21,7 @@ constexpr uint64_t kSmallestChunk = uint64_t{256} << 10;
 // A plan of so many holds some MiB in small pieces, which the next one need not find.
 constexpr size_t kManySegments = 10'000;
 
-// A chunk size such that a group's parts fit half of the windows with the reads of one step and of
+// A chunk size such that a group's parts fit half of the windows with the reads of a step and of
 // the next. Encrypted files get whole blocks.
 uint64_t ChunkBytes(const LaneOptions& options, size_t parts, bool is_encrypted) {
   const uint64_t share = options.window_bytes / 4 / std::max<size_t>(parts, 1);

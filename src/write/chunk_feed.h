@@ -1,8 +1,8 @@
-// ChunkFeed: hands out the chunks of all parts that a run writes, and keeps account of them.
+// ChunkFeed: hands out the chunks of all parts that a run writes, and tracks each chunk.
 //
 // A lane without other work opens the parts of the next group. In a group, the part that is
 // furthest behind goes on, so that all parts read near the same places of their sources. The chunks
-// of one part come in order. Their file digest is a baton that goes from chunk to chunk.
+// of a part come in order. Their file digest is a baton that goes from chunk to chunk.
 //
 // After a failure, lanes finish all chunks whose place comes before the failure's place, and only
 // these. So the first failure by place is reported, for every number of lanes and every chunk size.

@@ -330,7 +330,7 @@ Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint
     if (const RunRow run = run_at(next - 1); run.length > 0)
       RESHARD_RETURN_IF_ERROR(copier.Add(run));
   }
-  // Runs that begin within the range. The last one may reach out of it.
+  // Runs that begin within the range. The last one may end behind it.
   uint64_t stop = next;
   if (target < range.end()) {
     stop = std::min(inner.count, (range.end() - target - 1) / inner.target_stride + 1);

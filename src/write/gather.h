@@ -20,8 +20,7 @@
 namespace reshard {
 
 // Fills `out` with the bytes from target offset `offset` on. `copies` are disjoint, ordered by
-// their first target byte, and write each of these bytes. After an error the content of `out` is
-// undefined.
+// their first target byte, and write each byte. After an error the content of `out` is undefined.
 // Errors: as SourceFiles; kInternal if the copies leave a gap.
 Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
               std::span<std::byte> out);

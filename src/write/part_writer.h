@@ -34,7 +34,7 @@ struct PartWork {
   std::vector<FilePart> parts;
   // Numbers of parts, those that advance together in one group. Groups are begun in this order.
   std::vector<std::vector<size_t>> groups;
-  // Plans a file when the turn of a part of it comes, so that few plans are in memory at a time.
+  // Plans a file when the turn of its first part comes, so that few plans are in memory at a time.
   std::function<Result<PlanHandle>(size_t file)> plan;
   // Files are written so, each whole; without a value as planned.
   std::optional<BlockCipher> encryption = {};
@@ -65,7 +65,7 @@ struct LaneOptions {
   // least kPlainBlockBytes, or the size of the largest file.
   uint64_t chunk_bytes = kChunkBytes;
   // Bytes of source windows that stay for the files of a group to share. In large groups chunks are
-  // small, so that the bytes of two steps fit half of these windows.
+  // small, so that the bytes of two steps fit half the windows.
   uint64_t window_bytes = uint64_t{64} << 20;
   // Parts that may be in memory at a time, with their plans: no group has more.
   size_t most_open = std::numeric_limits<size_t>::max();

@@ -27,8 +27,8 @@ struct StreamOptions {
 using ChunkTaker = std::function<Status(uint64_t offset, std::span<std::byte> chunk)>;
 
 // Calls `take` with the bytes `range`, chunk by chunk, in order, from the calling thread. What
-// casts lost is added to `lost`. Errors: those of `take`, of FillTarget and of Prove, the first by
-// place; kCancelled; kResourceExhausted.
+// casts lost is added to `lost`. Errors: as `take`, of FillTarget and of Prove, the first by place;
+// kCancelled; kResourceExhausted.
 Status StreamFile(SourceFiles& files, const TargetPlan& plan, ByteRange range,
                   const StreamOptions& options, LostInCasts& lost, const ChunkTaker& take);
 

@@ -53,8 +53,8 @@ class CopyDigest {
 
 class ChunkDigest {
  public:
-  // Forgets the last chunk and begins a chunk of these bytes of `plan`. The plan has to stay until
-  // the chunk was added to its TargetDigest.
+  // Forgets the last chunk and begins a chunk with these bytes of `plan`. The plan has to stay
+  // until the chunk was added to its TargetDigest.
   void Begin(const TargetPlan& plan, ByteRange range);
 
   // Source side: the digest of copy number `copy` of segment number `segment`, a content that has

@@ -25,7 +25,7 @@ using SourceNames = std::map<FileId, ManifestSource>;
 // Writes the record's bytes to `sink`. If `digest` is null the record has no digests; otherwise it
 // must be complete. If `found` is not null, its digests, read back from the file, replace the
 // computed ones. `lost` lists the values that casts lost, sorted by name.
-// Errors: kInvalidArgument for a parameter that a part record cannot hold; those of `sink`.
+// Errors: kInvalidArgument for a parameter that a part record cannot hold; as `sink`.
 Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
                           const SourceNames& names, const TargetDigest* digest,
                           const FileDigests* found, const std::vector<LostValues>& lost,

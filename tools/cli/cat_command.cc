@@ -77,7 +77,7 @@ Status CatCommand::ReadRange(const std::string& text) {
 Result<ViewedConversion> CatCommand::Options() const {
   ViewedConversion options = options_;
   if (Status given = table_.ApplyTo(PartsOf(options)); !given.ok()) return given;
-  // Only what this file needs is opened and planned. A folder of whole tensors is planned as one.
+  // Opens and plans only the sources of this file. A folder of whole tensors is planned as a whole.
   if (rank_ && !IsWholeFolder(options.target.format)) options.selection.ranks = {*rank_};
   if (range_) options.checks.checksum = false;
   return options;

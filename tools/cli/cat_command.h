@@ -23,7 +23,7 @@ class CatCommand : public Command {
   int Run() override;
 
  private:
-  // What was passed on.
+  // The bytes that were passed on.
   struct Done {
     std::string path;
     uint64_t bytes = 0;
@@ -36,7 +36,7 @@ class CatCommand : public Command {
   Result<size_t> FileOf(const TargetView& view) const;
   Result<Done> PassOn(const ViewedConversion& options, ByteOutput& output);
 
-  ViewedConversion options_;  // but for those of the table
+  ViewedConversion options_;  // without the options of the table
   TableOptions table_;
   std::optional<int64_t> rank_;
   std::optional<ByteRange> range_;

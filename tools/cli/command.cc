@@ -123,7 +123,7 @@ ProgressStyle Command::progress_style() const {
 
 nlohmann::ordered_json Command::JsonDocument() const {
   nlohmann::ordered_json document = JsonHead(full_name_);
-  // Where it grows, it copies its members, and a list of files may be long.
+  // Growing would copy its members, and a list of files may be long.
   document.get_ref<nlohmann::ordered_json::object_t&>().reserve(64);
   if (json_lines_) document["message_type"] = "summary";
   return document;

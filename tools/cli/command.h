@@ -1,4 +1,5 @@
-// Command: one verb of the command line, the options that all of them have, and how --help looks.
+// Command: a verb of the command line, the common options of all commands, and the layout of
+// --help.
 #ifndef RESHARD_TOOLS_CLI_COMMAND_H_
 #define RESHARD_TOOLS_CLI_COMMAND_H_
 
@@ -27,8 +28,8 @@ class Command {
 
   bool chosen() const { return app_.parsed(); }
 
-  // Does the command's work. The log, where one is asked for, is opened when the files that the
-  // command reads and writes are known, and it is none of them. Returns the exit code.
+  // Does the command's work. Opens the log, if there is one, once the files that the command reads
+  // and writes are known; the log must be another file. Returns the exit code.
   int Start();
 
   // Prints data, words, warnings and errors. Returns the exit code. Called by Start.
@@ -42,14 +43,14 @@ class Command {
   Command(CLI::App& parent, const std::string& name, const std::string& description,
           const std::vector<std::string>& examples);
 
-  // For a command whose long work a program may want to watch.
+  // For a command with long work that a program may want to watch.
   void AddJsonLinesOption();
 
-  // For a command whose standard output is another one's input.
+  // For a command whose standard output is the input of another program.
   void LeaveOutJson();
 
   CLI::App& app() { return app_; }
-  // The files that the command reads; what it writes itself, it adds. Only while it runs.
+  // The files that the command reads. The command adds its own outputs. Only while it runs.
   FileUse& file_use() { return *file_use_; }
   // Whether data is to be JSON: the one document, or the summary among JSON lines.
   bool json() const { return json_ || json_lines_; }
@@ -93,14 +94,14 @@ CLI::Validator WholeNumber(size_t most_digits = 18);
 // Adds the option --jobs; without it `jobs` is as many as there are cores, but 4 at most.
 CLI::Option* AddJobsOption(CLI::App& app, int& jobs);
 
-// What --help prints: descriptions in lines of 80 columns, and no lists of what excludes what. Its
-// layout is the same whatever CLI11's own is, which changes from one version to the next.
+// The output of --help: descriptions in lines of 80 columns, without lists of options that exclude
+// each other. The layout does not depend on CLI11's own, which changes between versions.
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override;
 
-  // From now on only the common options and those of the output: what -h prints.
+  // From now on shows only the common options and those of the output, for -h.
   void LeaveOutGroups() { common_only_ = true; }
 
  private:

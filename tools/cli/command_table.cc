@@ -27,8 +27,8 @@ std::vector<std::string> ValueWords(std::string_view value_name) {
   return words;
 }
 
-// Whether a value that --help calls so names a file or a folder. What is not known here does: files
-// where they do not belong are less of a nuisance than none where they do.
+// Whether a value with this name in --help is a file or a folder. Unknown names count as paths:
+// useless file names in a completion are less of a nuisance than missing ones.
 bool IsPath(const std::string& value_name) {
   constexpr std::string_view kNoPaths[] = {"N",    "J",   "P",    "SIZE",  "-E_S",
                                            "GLOB", "I/N", "RANK", "REGEX", "OFF:LEN"};
@@ -110,7 +110,7 @@ std::string ShownName(const CLI::Option& positional) {
 }
 
 std::string GroupOf(const CLI::Option& option) {
-  // As CLI11 calls that of options without one, from version 2.5 on.
+  // CLI11's name for the group of options without one, from version 2.5 on.
   return option.get_group() == "OPTIONS" ? kCommonGroup : option.get_group();
 }
 

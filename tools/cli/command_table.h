@@ -1,8 +1,7 @@
-// CommandTable: the commands and options of the command line as plain values, out of the tables
-// that parse it and print --help; what completion scripts and the man page are made of.
+// CommandTable: the commands and options of the command line as plain values, made from the tables
+// that parse it and print --help. Completion scripts and the man page come from it.
 //
-// In the order of --help; what that hides is not in it. Pure; nothing here keeps a pointer into the
-// parser.
+// In the order of --help, without hidden entries. Pure; it keeps no pointers into the parser.
 #ifndef RESHARD_TOOLS_CLI_COMMAND_TABLE_H_
 #define RESHARD_TOOLS_CLI_COMMAND_TABLE_H_
 
@@ -17,7 +16,7 @@ enum class TakesValue { kNo, kMay, kMust };  // kMay: only as --option=VALUE
 // An option, or a positional argument, which always takes a value.
 struct ArgumentEntry {
   std::vector<std::string> names;  // "-q", "--quiet"; of a positional "SRC"
-  std::string value_name;          // "S", "copy|drop|error"; empty where there is none
+  std::string value_name;          // "S", "copy|drop|error"; empty if there is none
   std::string group;
   std::string description;
   TakesValue takes_value = TakesValue::kNo;
@@ -37,10 +36,10 @@ struct CommandEntry {
 
 using CommandTable = std::vector<CommandEntry>;
 
-// Returns `root` and all commands below it, each before those that it has.
+// Returns `root` and all commands below it, each before its sub-commands.
 CommandTable DescribeCommands(const CLI::App& root);
 
-// Returns the commands right below the one of that name.
+// Returns the direct sub-commands of the command with that name.
 std::vector<const CommandEntry*> Subcommands(const CommandTable& table, const std::string& name);
 
 // Returns the last word of a command's name, as it is typed.
@@ -49,13 +48,13 @@ std::string LastWord(const CommandEntry& command);
 // Returns the first clause of a description, for a list of options beside one another.
 std::string ShortDescription(const std::string& description);
 
-// The headings of a command's common options, which come first, and of those that every command
-// has, which come last.
+// The headings of a command's common options, which come first, and of the options of all commands,
+// which come last.
 inline constexpr const char* kCommonGroup = "Options";
 inline constexpr const char* kOutputGroup = "Output";
 
-// Returns what help calls an argument without a dash: its name, and the text of the option behind
-// it, since CLI11 allows no space in a name.
+// Returns the name of a positional argument in help. It is the text of the option behind it,
+// because CLI11 allows no spaces in names.
 std::string ShownName(const CLI::Option& positional);
 
 // Returns the heading of an option.

@@ -46,7 +46,7 @@ constexpr std::string_view kBashEnd = R"(  esac
 complete -F _reshard reshard
 )";
 
-// What comes right after an option that takes a value.
+// The words right behind an option that takes a value.
 std::string ValueCase(const ArgumentEntry& option) {
   if (option.takes_value == TakesValue::kNo) return "";
   std::string patterns;

@@ -23,8 +23,8 @@
 namespace reshard {
 namespace {
 
-// Turns the words for true and false into those that the parser knows. MindFormers itself takes
-// every text for true.
+// Turns words for true and false into those that the parser knows. MindFormers itself treats every
+// text as true.
 CLI::Validator Truth() {
   const auto check = [](std::string& text) -> std::string {
     std::string word = text;
@@ -37,7 +37,7 @@ CLI::Validator Truth() {
   return {check, ""};
 }
 
-// "None" and nothing stand for no strategy.
+// "None" and the empty text stand for no strategy.
 std::string StrategyPath(const std::string& text) { return text == "None" ? "" : text; }
 
 }  // namespace

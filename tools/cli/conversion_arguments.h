@@ -1,4 +1,4 @@
-// What `convert` and `plan` are told on the command line, and say of the source.
+// The arguments of `convert` and `plan` on the command line, and their texts about the source.
 #ifndef RESHARD_TOOLS_CLI_CONVERSION_ARGUMENTS_H_
 #define RESHARD_TOOLS_CLI_CONVERSION_ARGUMENTS_H_
 
@@ -15,8 +15,8 @@
 
 namespace reshard {
 
-// The options of MindFormers' transform_checkpoint.py, as another way to say what `convert` is to
-// do. A plain value that the parser writes into.
+// The options of MindFormers' transform_checkpoint.py, as another spelling of `convert`. A plain
+// value that the parser writes into.
 class MindFormersSpelling {
  public:
   // Adds them in a group of their own; each excludes reshard's own option of the same meaning,
@@ -26,19 +26,20 @@ class MindFormersSpelling {
   // After parsing. Paths that were not given are empty.
   const std::string& source() const { return source_; }
   const std::string& target() const { return target_; }
-  // Where the source is a folder of .ckpt files without folders of ranks, each file is full, and
-  // MindFormers converts them one by one, a.ckpt into the folder `a` of `target`. Returns the
-  // spellings that say so, one for each file; none for another source. Errors: kMismatch for two
-  // files with one such folder; kIo.
+  // Handles a source folder of full .ckpt files without rank folders. MindFormers converts these
+  // one by one, a.ckpt into the folder `a` of `target`. Returns a spelling for each file; none for
+  // another source.
+  // Errors: kMismatch for two files with one such folder; kIo.
   Result<std::vector<MindFormersSpelling>> ForEachFile(const std::string& target) const;
-  // Sets in `options` what was given of the rest.
+  // Sets the other given values in `options`.
   void ApplyTo(ConvertOptions& options) const;
 
-  // Fails with kInvalidArgument where the target strategy has another number of ranks than
-  // --world_size says. Errors: those of ReadStrategy.
+  // Fails with kInvalidArgument if the target strategy has another number of ranks than
+  // --world_size. Errors: as ReadStrategy.
   Status CheckWorldSize(const std::string& target_strategy) const;
 
-  // Returns what a process of MindFormers would do beyond what is done here, or nothing.
+  // Returns a warning about the additional work that a process of MindFormers would do, or no
+  // value.
   std::optional<Warning> RanksLeftOut() const;
 
  private:
@@ -52,7 +53,7 @@ class MindFormersSpelling {
   bool by_rank_ = false;
 };
 
-// What `convert` and `plan` are told on the command line. A plain value that the parser writes
+// The arguments of `convert` and `plan` on the command line. A plain value that the parser writes
 // into.
 class ConversionArguments {
  public:
@@ -61,7 +62,7 @@ class ConversionArguments {
   // Adds MindFormers' spellings, too.
   void AddMindFormersTo(CLI::App& app) { mindformers_.AddTo(app); }
 
-  // After parsing. Errors: those of TableOptions::ApplyTo.
+  // After parsing. Errors: as TableOptions::ApplyTo.
   Result<ConvertOptions> Options() const;
   // The target folder, however it was given.
   const std::string& target() const {
@@ -74,7 +75,7 @@ class ConversionArguments {
   // Tells which positional is which. Throws the parser's errors.
   void Complete();
 
-  ConvertOptions options_;  // but for those of the table
+  ConvertOptions options_;  // without the options of the table
   TableOptions table_;
   MindFormersSpelling mindformers_;
 };
@@ -82,14 +83,13 @@ class ConversionArguments {
 // Parameters as rows of text, two blanks before each.
 std::string LargestAsText(const std::vector<TensorInfo>& largest);
 
-// Returns whether the sample confirms the source strategy, in words; empty if nothing was sampled.
+// Returns in words whether the sample confirms the source strategy; empty without a sample.
 std::string ConfirmedText(const std::optional<ReplicaSample>& sample);
 
 // Returns "weights 6.74 B parameters, optimizer 13.48 B".
 std::string TotalsText(const ParameterTotals& totals);
 
-// Returns the same of what is chosen of the source, with the totals of the whole source if they
-// differ.
+// As above, for the chosen part of the source, with the totals of the whole source if they differ.
 std::string ChosenTotalsText(const ParameterTotals& chosen, const ParameterTotals& source);
 
 // Returns "stage 0 of 2 or more, alone: load all parts together".

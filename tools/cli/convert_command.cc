@@ -24,7 +24,7 @@
 namespace reshard {
 namespace {
 
-// "sources mapped, targets written directly", with counts where there are both.
+// "sources mapped, targets written directly", with counts if both ways were used.
 std::string IoInWords(const ConvertReport::IoUsed& io) {
   const auto words = [](std::string_view noun, uint64_t a, std::string_view how_a, uint64_t b,
                         std::string_view how_b) {
@@ -37,7 +37,7 @@ std::string IoInWords(const ConvertReport::IoUsed& io) {
                            "written with buffers"));
 }
 
-// What the page `path` will show of layouts. Errors: as MakeReportContent and CheckReport.
+// The content of the page `path` about layouts. Errors: as MakeReportContent and CheckReport.
 Result<ReportContent> ContentBefore(const ConvertOptions& options, const std::string& path) {
   const Status free = CheckReport(path, options.force, options.target.folder);
   if (!free.ok()) return free;
@@ -58,7 +58,7 @@ std::string ShardText(const ConvertReport::Worker& report) {
                      FormatRanks(outstanding) + (outstanding.size() == 1 ? " has" : " have"));
 }
 
-// There is no rate of what was written by an earlier run.
+// There is no rate for bytes that an earlier run wrote.
 std::string WrittenWords(const ConvertReport& report, double seconds) {
   const std::string bytes = FormatBytes(report.bytes_written);
   if (report.files_kept > 0) return fmt::format("{} complete in {}", bytes, FormatSeconds(seconds));
@@ -117,7 +117,7 @@ int ConvertCommand::ConvertOne() {
   std::optional<ReportContent> content;
   const Status stays = file_use().AddOutput(page_);
   if (!stays.ok()) return Fail(stays);
-  if (!page_.empty()) {  // first, so that what is wrong with it is said before anything is written
+  if (!page_.empty()) {  // first, so that its errors come before any write
     Result<ReportContent> made = ContentBefore(options, page_);
     if (!made.ok()) return Fail(made.status());
     content = *std::move(made);

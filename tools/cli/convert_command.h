@@ -1,5 +1,5 @@
-// `reshard convert`: a checkpoint laid out again; `reshard commit`: what shards have staged,
-// published.
+// `reshard convert` lays out a checkpoint again. `reshard commit` publishes the files that shards
+// have staged.
 #ifndef RESHARD_TOOLS_CLI_CONVERT_COMMAND_H_
 #define RESHARD_TOOLS_CLI_CONVERT_COMMAND_H_
 
@@ -26,7 +26,7 @@ class ConvertCommand : public Command {
   void PrintDetails(const ConvertReport& report) const;
 
   ConversionArguments arguments_;
-  std::string page_;  // where the run is drawn; empty: nowhere
+  std::string page_;  // the path of the page about the run; empty: none
 };
 
 class CommitCommand : public Command {

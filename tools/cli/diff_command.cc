@@ -22,7 +22,7 @@
 namespace reshard {
 namespace {
 
-// With a column of ranks, where there is any to tell.
+// With a column of ranks, if there are any to list.
 std::string DigestTable(const DigestReport& report) {
   const bool by_rank = std::any_of(
       report.parameters.begin(), report.parameters.end(),
@@ -63,7 +63,7 @@ std::string DigestTotals(const DigestReport& report) {
       table.ToText(), report.digest);
 }
 
-// Of several values of one parameter the first counts.
+// If a parameter has several values, the first counts.
 uint64_t NameCount(const DigestReport& report) {
   uint64_t count = 0;
   const std::string* last = nullptr;
@@ -74,7 +74,7 @@ uint64_t NameCount(const DigestReport& report) {
   return count;
 }
 
-// What the column RELATION says.
+// The text of the column RELATION.
 std::string RelationText(const DiffReport::Parameter& diff) {
   if (diff.relation != DiffReport::Relation::kOtherType) {
     return std::string(RelationName(diff.relation));
@@ -113,7 +113,7 @@ std::string ValuesText(const ValueDifference& values, const Shape& shape) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// A line that names the ranks of one side that hold what no rank of the other one does.
+// A line with the ranks of one side whose value no rank of the other side holds.
 std::string OwnRanksText(const std::string& name, const std::vector<int64_t>& ranks,
                          std::string_view side, std::string_view other) {
   if (ranks.empty()) return "";

@@ -1,4 +1,4 @@
-// `reshard digest` and `reshard diff`: contents of checkpoints, whatever their layouts.
+// `reshard digest` and `reshard diff`: contents of checkpoints in any layout.
 #ifndef RESHARD_TOOLS_CLI_DIFF_COMMAND_H_
 #define RESHARD_TOOLS_CLI_DIFF_COMMAND_H_
 

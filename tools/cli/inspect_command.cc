@@ -25,13 +25,13 @@
 namespace reshard {
 namespace {
 
-constexpr size_t kMostModules = 13;  // with what is above and below them they fit a screen
+constexpr size_t kMostModules = 13;  // with the lines above and below they fit a screen
 
 std::string_view TypeText(const StoredArray& parameter) {
   return parameter.kind == ArrayKind::kMapTensor ? "map" : DTypeName(parameter.dtype);
 }
 
-// Where the content begins in the file.
+// The offset of the content in the file.
 std::optional<uint64_t> ContentOffset(const StoredArray& parameter) {
   if (!parameter.content.empty()) return parameter.content.front().offset;
   if (!parameter.map_tensor.empty()) return parameter.map_tensor.front().content.offset;
@@ -117,7 +117,7 @@ std::vector<const StoredArray*> SelectParameters(const Checkpoint& checkpoint,
   return selected;
 }
 
-// A line about the file. `rank` is that of the folder it was chosen from.
+// A line about the file. `rank` is the rank of its folder.
 std::string CheckpointLine(const Checkpoint& checkpoint, std::optional<int64_t> rank) {
   std::string out = rank ? fmt::format("rank {}: ", *rank) : std::string();
   out += fmt::format("{}: checkpoint, {}, {}", PrintableName(checkpoint.path()),
@@ -160,7 +160,7 @@ std::string ModulesAsText(const std::vector<const StoredArray*>& parameters) {
                      parameters.size());
 }
 
-// A table, a row for each; six digits of what is no integer.
+// A table with a row for each; numbers other than integers get six digits.
 std::string ValuesAsText(const std::vector<StatisticsReport::Parameter>& parameters) {
   Table table({{"NAME"},
                {"DTYPE"},

@@ -1,4 +1,4 @@
-// `reshard inspect`: what is in checkpoint files, folders of ranks and strategies.
+// `reshard inspect`: the contents of checkpoint files, folders of ranks and strategies.
 #ifndef RESHARD_TOOLS_CLI_INSPECT_COMMAND_H_
 #define RESHARD_TOOLS_CLI_INSPECT_COMMAND_H_
 
@@ -28,7 +28,7 @@ namespace reshard {
 // Parameters and content bytes by dtype and by group. A plain value.
 class CheckpointTotals {
  public:
-  // Adds those of the checkpoint's parameters that are shown.
+  // Adds the shown parameters of the checkpoint.
   void Add(const Checkpoint& checkpoint, const std::vector<const StoredArray*>& parameters);
 
   std::string ToText() const;
@@ -46,7 +46,7 @@ class CheckpointTotals {
   ContentTotals totals_;
 };
 
-// The checkpoints of a folder, alike ones together, and what they hold by module. A plain value.
+// The checkpoints of a folder, similar ones together, and their contents by module. A plain value.
 class FolderSummary {
  public:
   void Add(const Checkpoint& checkpoint, std::optional<int64_t> rank,
@@ -56,7 +56,7 @@ class FolderSummary {
   std::string ToText() const;
 
  private:
-  // Files that hold as many parameters and bytes, in files of one size.
+  // Files with the same number of parameters and bytes, and of the same size.
   struct Row {
     std::vector<int64_t> ranks;
     std::string first;  // path
@@ -69,8 +69,8 @@ class FolderSummary {
   ModuleTree modules_;
 };
 
-// What cannot be read is reported, and the rest is still shown; the first error decides the exit
-// code. Checkpoints are opened and printed one after the other, since a folder may have thousands.
+// Reports files that cannot be read, and still shows the rest; the first error decides the exit
+// code. Opens and prints checkpoints one after the other, since a folder may have thousands.
 class InspectCommand : public Command {
  public:
   explicit InspectCommand(CLI::App& parent);
@@ -86,8 +86,8 @@ class InspectCommand : public Command {
   void BeginFolder(const std::string& path, uint64_t files, const std::string& step);
   void EndFolder();
   Status CheckOptions() const;
-  // Of the full tensors of a sharded checkpoint: what they hold, which ranks hold one of them, or
-  // how all are cut.
+  // For the full tensors of a sharded checkpoint: their values, the ranks that hold one tensor, or
+  // the cuts of all.
   void InspectValues(const std::string& path);
   void InspectShards(const std::string& path);
   void InspectTensors(const std::string& path);
@@ -109,7 +109,7 @@ class InspectCommand : public Command {
   int jobs_ = 2;
 
   CheckpointTotals totals_;
-  std::optional<FolderSummary> folder_;  // of the path that is gone through, where one is shown
+  std::optional<FolderSummary> folder_;  // of the current path, if a folder is shown
   bool only_folders_ = true;             // were shown so far
   uint64_t checkpoints_ = 0;             // shown so far
   Inspection found_;

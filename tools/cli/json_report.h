@@ -13,7 +13,7 @@
 
 namespace reshard {
 
-// Puts a JSON value together. Names of options are those that are typed.
+// Puts a JSON value together. Options have their names on the command line.
 class JsonReport final : public ReportSink {
  public:
   // The fields of the report are added to `document`, an object.
@@ -36,7 +36,7 @@ class JsonReport final : public ReportSink {
   void Value(std::string_view text) override { Add(text); }
   void Message(std::string_view text) override;
 
-  // What was put together.
+  // Returns the finished value.
   nlohmann::ordered_json Take() { return std::move(done_); }
 
  private:
@@ -53,7 +53,7 @@ class JsonReport final : public ReportSink {
   nlohmann::ordered_json done_;
 };
 
-// Returns what was found as JSON: a part of what `inspect` found, or a warning.
+// Returns a part of the results of `inspect`, or a warning, as JSON.
 template <typename Part>
 nlohmann::ordered_json AsJson(const Part& part) {
   JsonReport json;

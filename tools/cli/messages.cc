@@ -37,7 +37,7 @@ constexpr int kSchemaVersion = 2;
 constexpr std::string_view kRed = "\x1b[1;31m";
 constexpr std::string_view kYellow = "\x1b[1;33m";
 
-// What the command line asked for, once, before there was anything to say.
+// The requests of the command line for outputs, made once, before the first message.
 struct Extras {
   std::string json_lines_command;  // empty: no JSON lines
   std::string document_command;    // empty: errors are in no JSON document
@@ -57,9 +57,8 @@ Extras& AskedFor() {
   return extras;
 }
 
-// One write for the line, so that lines of several processes do not mix; data that came before goes
-// before, so that they do not mix where both streams end in one file. A failure shows in
-// FinishData.
+// Writes a line at once, so that lines of several processes do not mix. Flushes data first, so that
+// they do not mix if both streams end in one file. FinishData reports a failure.
 void WriteToStderr(std::string_view text) {
   std::fflush(stdout);
   std::fwrite(text.data(), 1, text.size(), stderr);
@@ -126,9 +125,8 @@ double PercentDone(const Progress& progress) {
                                             static_cast<double>(progress.total_bytes));
 }
 
-// "write 34%, 1.0 GiB of 3.0 GiB, 2 of 8 files, 512.0 MiB/s, 0:04 left", of which the last parts
-// are left out where there are more than `columns`. When all bytes are dealt with, the call is not
-// over yet.
+// "write 34%, 1.0 GiB of 3.0 GiB, 2 of 8 files, 512.0 MiB/s, 0:04 left". If this exceeds `columns`,
+// the last parts are left out. The call may continue after all bytes.
 std::string ProgressText(const Progress& progress, double seconds, std::optional<double> left,
                          size_t columns) {
   std::string line = fmt::format("reshard: {}", PhaseName(progress.phase));
@@ -301,7 +299,7 @@ void ProgressOutput::Update(const Progress& progress) {
   const Clock::time_point now = now_();
   const bool first = !phase_;
   if (first) last_logged_ = now;
-  // The time that planning takes says nothing of the rate.
+  // The time for planning does not count for the rate.
   if (first || phase_ == Phase::kPlan) start_ = now;
   const bool begins = phase_ != progress.phase;
   if (progress.phase != Phase::kPlan && !AskedFor().log_waits_for_end) FinishLog();

@@ -1,8 +1,8 @@
-// The only way to the standard streams: data to stdout, words to stderr; and, where they are asked
-// for, JSON lines and a log.
+// The only way to the standard streams: data to stdout, words to stderr. On request also JSON lines
+// and a log.
 //
-// Every message begins with "reshard: ". Control characters never get through. Not for use from
-// several threads at once.
+// Every message begins with "reshard: ". Control characters never get through. One thread at a
+// time.
 #ifndef RESHARD_TOOLS_CLI_MESSAGES_H_
 #define RESHARD_TOOLS_CLI_MESSAGES_H_
 
@@ -34,11 +34,11 @@ bool StdoutIsTerminal();
 // unset.
 bool StderrTakesColor();
 
-// Returns what every object that is printed begins with: schema_version and the command's name.
+// Returns the first members of every printed object: schema_version and the command's name.
 nlohmann::ordered_json JsonHead(const std::string& command);
 
-// Returns one line of ASCII without its end: other characters, those that a terminal would obey
-// among them, come out as \uXXXX. Bytes that are not UTF-8 become U+FFFD.
+// Returns one line of ASCII without its end. Other characters, also those that a terminal would
+// obey, come out as \uXXXX. Bytes that are not UTF-8 become U+FFFD.
 std::string ToJsonText(const nlohmann::ordered_json& value);
 
 // Writes data to stdout. Failures are remembered for FinishData.
@@ -51,14 +51,14 @@ void AlsoPrintJsonLines(std::string command);
 // been printed before it.
 void AlsoPrintErrorDocument(std::string command);
 
-// Writes an object of that message_type with `fields` to stdout as one line, and flushes it. Only
+// Writes an object with the message_type with `fields` to stdout as a line, and flushes it. Only
 // after AlsoPrintJsonLines.
 void PrintJsonLine(std::string_view message_type, const nlohmann::ordered_json& fields);
 
-// From now on what goes to stderr, but for progress, is appended to the file as well: each line
-// with the time, and no colour. Lines are kept until a ProgressOutput leaves its first phase, when
+// From now on all text for stderr, except progress, is also appended to the file: each line with
+// the time, and without colour. Lines are kept until a ProgressOutput leaves its first phase, when
 // all files that the command reads are known, or, with `at_end`, until FinishLog. They are written
-// only if `check` returns ok then. Errors: kIo when the file could not be opened.
+// only if `check` returns ok then. Errors: kIo if the file could not be opened.
 Status AlsoLogTo(const std::string& path, bool at_end, std::function<Status()> check);
 
 // Writes the lines that are kept.
@@ -70,7 +70,7 @@ Status FinishData();
 // "reshard: TEXT"
 void PrintWords(std::string_view text);
 
-// From now on messages have these words for options, in place of those of the option table.
+// From now on messages have these words for options, in place of the option table's.
 void SetOwnWords(OwnWords words);
 
 // Returns a message of the library with options as they are typed.
@@ -92,10 +92,11 @@ void PrintProgressLine(std::string_view text);
 // line every 30 s as well.
 enum class ProgressStyle {
   kNone,
-  kLine,       // on stderr: phase, percent, bytes, files, rate and time left; at most 10 times a
-               // second, and where a phase begins
+  // on stderr: phase, percent, bytes, files, rate and time left; at most 10 times a second, and
+  // when a phase begins
+  kLine,
   kLog,        // on stderr: the same, a line every 30 s
-  kJsonLines,  // on stdout: a `status` at most once a second, and where a phase begins
+  kJsonLines,  // on stdout: a `status` at most once a second, and when a phase begins
 };
 
 // The destructor clears the line. Update calls must not overlap; they may come from different

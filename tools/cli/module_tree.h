@@ -22,14 +22,14 @@ namespace reshard {
 // Names are cut at dots; parts that are numbers count as one, as in "layers.* x 36".
 class ModuleTree {
  public:
-  // An array of one file. `type` is a literal.
+  // An array in a file. `type` is a literal.
   void Add(std::string_view name, std::string_view type, uint64_t bytes);
 
   bool empty() const { return names_.empty(); }
 
-  // Returns a table of at most `most_rows` rows and a header: each module with the distinct names
-  // in it, what all files hold of it, and its dtypes. Modules are taken apart from the top down as
-  // long as there is room, those of an optimizer last.
+  // Returns a table with a header and at most `most_rows` rows: each module with its distinct
+  // names, its totals in all files, and its dtypes. Modules are split from the top down while there
+  // is room, those of an optimizer last.
   std::string ToText(size_t most_rows) const;
 
  private:

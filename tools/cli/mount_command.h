@@ -1,5 +1,6 @@
-// `reshard mount`: the files of a conversion as a folder, of which nothing is written; `reshard
-// unmount`. What serves them is another program (tools/mount), so that this one needs no libfuse.
+// `reshard mount`: shows the files of a conversion as a folder, without writing them. `reshard
+// unmount` ends it. Another program (tools/mount) serves the files, so that this one does not need
+// libfuse.
 #ifndef RESHARD_TOOLS_CLI_MOUNT_COMMAND_H_
 #define RESHARD_TOOLS_CLI_MOUNT_COMMAND_H_
 
@@ -18,7 +19,7 @@ namespace reshard {
 
 class MountCommand : public Command {
  public:
-  // `words` are those of the command line, for the program that serves where `serve` is null.
+  // `words` are the command line, for the serving program if `serve` is null.
   MountCommand(CLI::App& parent, MountServer serve, std::vector<std::string> words);
   int Run() override;
 
@@ -32,7 +33,7 @@ class MountCommand : public Command {
 
   const MountServer serve_;
   const std::vector<std::string> words_;
-  ViewedConversion options_;  // but for those of the table
+  ViewedConversion options_;  // without the options of the table
   TableOptions table_;
   std::string folder_;
   bool background_ = false;

@@ -26,8 +26,8 @@
 namespace reshard {
 namespace {
 
-// Files that a table has one row for: each one, or where there are more than kMostFiles those that
-// look alike, which are then told by the first.
+// A row of a table of files: each file, or beyond kMostFiles a group of files that look alike,
+// described by the first.
 template <typename File>
 struct AlikeFiles {
   std::vector<const File*> files;
@@ -38,7 +38,7 @@ struct AlikeFiles {
     for (const File* file : files) ranks.push_back(file->rank);
     return ranks;
   }
-  // "5", or "5 to 8" where they differ in what `number` returns.
+  // "5", or "5 to 8" if they differ in the results of `number`.
   template <typename Number>
   std::string Range(Number number) const {
     uint64_t least = number(first());
@@ -51,7 +51,7 @@ struct AlikeFiles {
   }
 };
 
-// `look` returns what is equal in alike files.
+// `look` returns the facts that are equal in similar files.
 template <typename File, typename Look>
 std::vector<AlikeFiles<File>> GroupAlike(const std::vector<File>& files, bool all, Look look) {
   constexpr size_t kMostFiles = 16;
@@ -248,7 +248,7 @@ int RanksCommand::RunOne(int64_t rank) {
 int RanksCommand::RunSeveral() {
   const std::set<int64_t> wanted(ranks_.begin(), ranks_.end());
   if (!wanted.empty()) {
-    // Refuses what is no target rank before anything is printed.
+    // Refuses invalid target ranks before any output.
     const auto last = SourceRanks(*wanted.rbegin(), source_strategy_, target_strategy_);
     if (!last.ok()) return Fail(last.status());
   }

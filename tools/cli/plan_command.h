@@ -1,4 +1,4 @@
-// `reshard plan`: what a conversion would do; `reshard ranks`: which source ranks it needs.
+// `reshard plan`: the effect of a conversion; `reshard ranks`: the source ranks that it needs.
 #ifndef RESHARD_TOOLS_CLI_PLAN_COMMAND_H_
 #define RESHARD_TOOLS_CLI_PLAN_COMMAND_H_
 

@@ -182,7 +182,7 @@ int Main(int argc, char** argv, MountServer serve_mount) {
   const Status written = FinishData();
   if (written.ok()) return exit_code;
   const int exit_of_failure = Fail(written);
-  return exit_code <= 1 ? exit_of_failure : exit_code;  // 1: what differs was not told
+  return exit_code <= 1 ? exit_of_failure : exit_code;  // 1 would mean a difference
 }
 
 int FailWithoutMemory() {
@@ -190,8 +190,8 @@ int FailWithoutMemory() {
   return ExitCode(StatusCode::kResourceExhausted);
 }
 
-// Memory that was refused in a function that may not throw, of CLI11 or of the standard library,
-// ends the run as anywhere else. What is staged stays, as after a kill.
+// A refusal of memory in a function that must not throw, of CLI11 or of the standard library, ends
+// the run as usual. Staged files stay, as after a kill.
 [[noreturn]] void EndWithoutMemory() {
   try {
     std::rethrow_exception(std::current_exception());
@@ -215,13 +215,13 @@ int RunProgram(int argc, char** argv, MountServer serve_mount) {
   // A file beyond `ulimit -f` is an error like a full disk, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
 #ifdef __GLIBC__
-  // One heap: what one thread has freed, another one takes. Large pieces lie outside of it, and go
-  // back to the system when they are freed.
+  // One heap, so that each thread can use memory that another has freed. Large pieces lie outside,
+  // and go back to the system when they are freed.
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
 #endif
   std::set_terminate(EndWithoutMemory);
-  // What nobody below expects; messages.h would take memory to say it.
+  // For exceptions that no code below expects. The functions of messages.h would need memory.
   try {
     return Main(argc, argv, serve_mount);
   } catch (const std::bad_alloc&) {

@@ -6,9 +6,9 @@
 
 namespace reshard {
 
-// Runs the command that the arguments of main() ask for, and returns the exit code. Throws nothing.
-// It is made for a process of its own: it changes signals, limits and the heap, and is called once.
-// `serve_mount` serves what `mount` mounts; null: the program reshard-mount does.
+// Runs the command in the arguments of main(), and returns the exit code. Does not throw. It needs
+// a process of its own: it changes signals, limits and the heap, and is called once. `serve_mount`
+// serves the files for `mount`; null: the program reshard-mount does.
 int RunProgram(int argc, char** argv, MountServer serve_mount = nullptr);
 
 }  // namespace reshard

@@ -1,4 +1,4 @@
-// What ranks hold of the same parameters, as text. Pure functions.
+// Findings about the ranks' values of the same parameters, as text. Pure functions.
 #ifndef RESHARD_TOOLS_CLI_RANK_FINDINGS_H_
 #define RESHARD_TOOLS_CLI_RANK_FINDINGS_H_
 
@@ -15,10 +15,10 @@ std::string ReplicasText(const ReplicaReport& replicas);
 std::string ReplicasText(const ReplicaReport& a, const ReplicaReport& b);
 
 // "w: rank 3 of B differs from rank 1 from byte 5000 of the shard on", a line for each pair that
-// differs; `side` is " of B", or "" where there is but one.
+// differs. `side` is " of B", or "" if there is a single side.
 std::string ReplicaLines(const ReplicaReport& replicas, std::string_view side);
 
-// A note of the parameters of which ranks hold different values, if there are any.
+// A note about parameters with different values in different ranks, if there are any.
 std::vector<std::string> OwnValueNotes(const RankFindings& findings, std::string_view side);
 
 }  // namespace reshard

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kWidestGrid = 80;
 constexpr size_t kMostGridRows = 16;
 constexpr size_t kWidestCell = 14;
-constexpr size_t kWidestList = 48;  // of ranks, where they are the only column
+constexpr size_t kWidestList = 48;  // of ranks, if they are the only column
 
 // The parts of a tensor as rows and columns. `shards` are one for each part, row-major.
 class ShardGridText {
@@ -55,7 +55,7 @@ class ShardGridText {
   }
 
  private:
-  // Dimensions behind that of the columns are not cut, so a row's parts lie next to one another.
+  // Dimensions behind the dimension of the columns are not cut, so the parts of a row are adjacent.
   const ShardedCheckpoint::Shard& At(size_t row, size_t column) const {
     return shards_[row * columns_ + column];
   }
@@ -85,7 +85,7 @@ class ShardGridText {
     return first == last ? from : fmt::format("{} to {}", from, fmt::join(end, ", "));
   }
 
-  // "0-3, 8"; where that is long, the first, the last and how many.
+  // "0-3, 8"; if that is long, the first, the last and their number.
   std::string RanksText(const std::set<int64_t>& ranks) const {
     std::string text = FormatRanks({ranks.begin(), ranks.end()});
     if (text.size() <= (columns_ == 1 ? kWidestList : kWidestCell)) return text;

@@ -10,9 +10,9 @@
 
 namespace reshard {
 
-// A line about the tensor and a grid: the last dimension that is cut runs from left to right, the
-// others from top to bottom. At most 80 columns and 16 rows of cells, however many parts there are:
-// neighbours share a cell then. `shards` are those of the tensor, in row-major order.
+// A line about the tensor, and a grid. The last dimension that is cut goes from left to right, the
+// others from top to bottom. At most 80 columns and 16 rows of cells: if there are more parts,
+// neighbours share a cell. `shards` are the tensor's, in row-major order.
 std::string ShardsAsText(const ShardedCheckpoint::Tensor& tensor,
                          const std::vector<ShardedCheckpoint::Shard>& shards);
 

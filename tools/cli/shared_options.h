@@ -29,9 +29,9 @@ class NameFilter {
     options.include = include_;
     options.exclude = exclude_;
   }
-  // Whether one pattern of --include matches, or there is none, and none of --exclude.
+  // Whether a pattern of --include matches, or there are none, and no pattern of --exclude matches.
   bool Takes(std::string_view name) const;
-  // What to say where it takes none.
+  // The warning if it takes no parameters.
   Warning NothingTaken() const;
 
  private:
@@ -42,13 +42,13 @@ class NameFilter {
 // Returns "files written:" and a line for each, with its size.
 std::string WrittenFilesText(const std::vector<WrittenFile>& files);
 
-// What a conversion says that found its set in `target`.
+// The message of a conversion that found its set in `target`.
 std::string AlreadyPublishedText(const std::string& target);
 
-// Returns "3 parameters left out, 2 renamed", or "" where there are none of either.
+// Returns "3 parameters left out, 2 renamed", or "" for none of either.
 std::string ChoiceText(uint64_t left_out, uint64_t renamed);
 
-// Tells the user for whom a command waits: LockWaiting::report.
+// Tells the user the process that a command waits for: LockWaiting::report.
 void ReportWaiting(const LockWaiting::Holder& so_far);
 
 }  // namespace reshard

@@ -50,7 +50,7 @@ std::string Usage(const CommandTable& table, const CommandEntry& command) {
   return usage;
 }
 
-// A paragraph with what the argument is called hanging out of it.
+// A paragraph with the argument's name as a hanging tag.
 std::string Paragraph(const ArgumentEntry& argument) {
   std::string tag;
   for (const std::string& name : argument.names) {

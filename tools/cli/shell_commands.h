@@ -1,5 +1,5 @@
-// `reshard completion`, and the hidden `reshard man`: what is made of the option tables for shells
-// and packages.
+// `reshard completion`, and the hidden `reshard man`: texts from the option tables for shells and
+// packages.
 #ifndef RESHARD_TOOLS_CLI_SHELL_COMMANDS_H_
 #define RESHARD_TOOLS_CLI_SHELL_COMMANDS_H_
 
@@ -23,7 +23,7 @@ class ShellCommands {
 
   bool chosen() const { return completion_.parsed() || man_.parsed(); }
 
-  // Prints what was asked for. Returns the exit code.
+  // Prints the requested text. Returns the exit code.
   int Run() const;
 
  private:

@@ -13,12 +13,11 @@
 
 namespace reshard {
 
-// While it lives, the first such signal requests a stop. Where the call that is to stop has not
-// returned kGrace later, because a read takes long, the process ends with kExitCode and writes
-// nothing more. The second signal of a kind ends it as if nobody listened. A conversion survives
-// either as it survives kill -9: its target is then unfinished or untouched. A signal that was
-// ignored before (nohup, a shell's background job) stays ignored. At most one at a time in a
-// process; not movable.
+// While it lives, the first such signal requests a stop. If the call has not returned kGrace later,
+// because a read takes long, the process ends with kExitCode and writes no more. The second signal
+// of a kind has its default action. A conversion survives both as it survives kill -9: its
+// target is then unfinished or untouched. A signal that was ignored before (nohup, a shell's
+// background job) stays ignored. At most one object at a time in a process; not movable.
 class StopOnSignal {
  public:
   static constexpr std::chrono::milliseconds kGrace{900};  // so that it takes no second in all

@@ -17,7 +17,7 @@
 namespace reshard {
 namespace {
 
-// "[1, -1]", or "[[1, 0], [-1]]" where a dimension is cut over several device axes.
+// "[1, -1]", or "[[1, 0], [-1]]" if a dimension is cut over several device axes.
 std::string TensorMapText(const std::vector<std::vector<int64_t>>& tensor_map) {
   if (tensor_map.size() == 1) return FormatList(tensor_map[0]);
   std::vector<std::string> dims;

@@ -1,4 +1,4 @@
-// A strategy as text, and what of it is shown, for `strategy show` and `inspect`. Pure functions.
+// A strategy as text, and the selection to show, for `strategy show` and `inspect`. Pure functions.
 #ifndef RESHARD_TOOLS_CLI_STRATEGY_REPORT_H_
 #define RESHARD_TOOLS_CLI_STRATEGY_REPORT_H_
 
@@ -23,7 +23,7 @@ struct StrategyDetail {
 // The strategy with the parameters that the filter takes.
 ShownStrategy ShownOf(const Strategy& strategy, const NameFilter& filter);
 
-// A line about the file, what it means, and a table of the parameters that are shown.
+// A line about the file, its meaning, and a table of the shown parameters.
 std::string StrategyAsText(const ShownStrategy& shown, const StrategyDetail& detail);
 
 // "s8.ckpt: 1 stage of 8 devices, 63 layouts, 4.0 KiB"

@@ -12,8 +12,8 @@
 namespace reshard {
 namespace {
 
-// From now on the system writes no core dump of this process, and lets no other one of the user
-// look into its memory: besides the key, OpenSSL has there what it derives of it.
+// From now on the system writes no core dump of this process, and other processes of the user
+// cannot read its memory. The memory has the key, and values that OpenSSL derives from it.
 void KeepMemoryPrivate() { prctl(PR_SET_DUMPABLE, 0); }
 
 bool IsKey(OptionType type) {

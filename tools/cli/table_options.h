@@ -14,18 +14,17 @@
 
 namespace reshard {
 
-// What was given of them. A plain value that the parser writes into.
+// The values given for options of the table. A plain value that the parser writes into.
 class TableOptions {
  public:
-  // Adds those that `call` takes, all to `group` if it is given. `app` keeps pointers into this
-  // object, and throws what is wrong with a text as the parser's error.
+  // Adds the options that `call` takes, all to `group` if it is given. `app` keeps pointers into
+  // this object, and throws errors in a text as the parser's error.
   void AddTo(CLI::App& app, Call call, const std::string& group = {});
 
   // After parsing: whether the option of this name was given.
   bool Has(std::string_view name) const;
 
-  // After parsing: puts the values where they belong. Reads files of names. Errors: those of
-  // ReadRenames.
+  // After parsing: stores the values in their places. Reads files of names. Errors: as ReadRenames.
   Status ApplyTo(const OptionParts& parts) const;
 
  private:
@@ -38,7 +37,7 @@ class TableOptions {
   void Take(const Option& option, const std::vector<std::string>& texts);
 
   std::vector<Given> given_;
-  // What switches with a word have; a deque, so that texts stay where they are.
+  // The texts of switches with a word; a deque, so that texts stay at their addresses.
   std::deque<std::pair<const Option*, std::string>> flags_;
 };
 

@@ -23,13 +23,13 @@ size_t MostEdits(size_t length) {
   return length <= 3 ? 1 : std::max<size_t>(2, length / 3);
 }
 
-// What other tools, or other commands, call it.
+// The name of an option in other tools, or in other commands.
 struct OtherName {
   std::string_view typed;  // with '-' for each '_'
   std::string_view meant;
 };
 
-// Those that count are of options that the command has; the first of several.
+// Only entries for options of the command count; the first one wins.
 constexpr OtherName kOptions[] = {
     {"--src-strategy", "--a-strategy"},
     {"--src-strategy", "--strategy"},
@@ -79,7 +79,7 @@ bool IsOptionWord(std::string_view word) {
 
 struct OptionWord {
   std::string unknown;      // the option that there is not, or empty
-  bool takes_next = false;  // the next word is a value, whatever it looks like
+  bool takes_next = false;  // the next word is a value in any case
 };
 
 OptionWord ReadOptionWord(const CLI::App& command, const std::string& word) {
@@ -132,7 +132,8 @@ std::string NoSuch(std::string_view what, const std::string& typed, const std::s
   return meant.empty() ? text : fmt::format("{}; did you mean {}?", text, meant);
 }
 
-// Returns the pattern with {rank} that `names` are one file or folder of each, or nothing.
+// Returns the pattern with {rank} that matches all `names`, each a file or folder; no value if
+// there is none.
 std::string PatternOf(const std::vector<std::string>& names) {
   const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
   if (names.size() < 2 || std::all_of(names[0].begin(), names[0].end(), is_digit)) return "";
@@ -190,7 +191,7 @@ std::optional<std::string> DescribeUnknownWord(const CLI::App& root,
                                                const std::vector<std::string>& words) {
   const CLI::App* command = &root;
   std::string path = root.get_name();
-  std::string early;  // an option that came too early, where a command further on has it
+  std::string early;  // an option that came too early; a later command has it
   for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
     const std::string& word = words[i];
     if (IsOptionWord(word)) {

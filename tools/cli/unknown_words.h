@@ -1,4 +1,4 @@
-// Names that are not there, and what somebody who mistyped them may have meant. Pure functions.
+// Unknown names, and guesses at the intended ones. Pure functions.
 #ifndef RESHARD_TOOLS_CLI_UNKNOWN_WORDS_H_
 #define RESHARD_TOOLS_CLI_UNKNOWN_WORDS_H_
 
@@ -18,18 +18,18 @@ namespace reshard {
 // The fewest bytes to insert, delete or replace that make `a` of `b`.
 size_t EditDistance(std::string_view a, std::string_view b);
 
-// Returns the name, the first of several, that is nearest to `typed`: at most 2 edits away, or a
-// third of its length; 1 where it is that short. Empty where none is.
+// Returns the first of the names that are nearest to `typed`: at most 2 edits away, or a third of
+// its length, or 1 if it is that short. Empty if there is none.
 std::string NearestName(std::string_view typed, const std::vector<std::string>& names);
 
-// Returns what to say of the first word, before any `--`, that is no command or option where it
-// stands, or nothing. The parser tells of such words last, after faults that they cause. `words`
-// come after the program's name; it need not have been possible to parse them.
+// Returns a message about the first word, before any `--`, that is not a command or option at its
+// place; no value if there is none. The parser reports such words last, after errors that they
+// cause. `words` come after the program's name. The parser may have failed on them.
 std::optional<std::string> DescribeUnknownWord(const CLI::App& root,
                                                const std::vector<std::string>& words);
 
-// Returns what to say if more arguments were typed than the command takes, or nothing. A shell that
-// expands a pattern makes many of one. `root` is as the parser left it.
+// Returns a message if there are more arguments than the command takes, or no value. A shell that
+// expands a pattern makes many from one. `root` is in the state after parsing.
 std::optional<std::string> DescribeExtraArguments(const CLI::App& root);
 
 }  // namespace reshard

@@ -99,7 +99,7 @@ std::string DamageText(const Damage& damage) {
   return text;
 }
 
-// Lines for each file and each parameter that differ; "" where nothing does.
+// Lines for each differing file and parameter; "" if there are none.
 std::string AgainstAsText(const AgainstReport& report) {
   std::string text;
   for (const FileDifference& difference : report.differences) text += FileText(difference);

@@ -1,5 +1,5 @@
-// `reshard verify`: reads a finished target folder again and says what is damaged, or proves it
-// from its sources.
+// `reshard verify`: reads a finished target folder again and reports damage, or proves it from its
+// sources.
 #ifndef RESHARD_TOOLS_CLI_VERIFY_COMMAND_H_
 #define RESHARD_TOOLS_CLI_VERIFY_COMMAND_H_
 

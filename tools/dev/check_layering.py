@@ -22,7 +22,7 @@ class Layering:
 
     def __init__(self, text):
         direct = {}
-        self.public_only = {}  # modules to those of which they may include other headers, too
+        self.public_only = {}  # modules to those whose other headers they may include, too
         self.restricted = []  # (pattern, modules)
         self.todo = {}  # (module, included module) -> how many includes are still to go
         self.left = collections.Counter()
@@ -81,7 +81,7 @@ def files_under(root, *folders, suffixes):
 
 def public_headers(root, layering, errors):
     """Maps "reshard/x.h" to the module that implements it."""
-    owners = {"reshard/version.h": "base"}  # configured by CMake, includes nothing of ours
+    owners = {"reshard/version.h": "base"}  # made by CMake, includes no header of ours
     for name, path in files_under(root, "include", suffixes={".h"}):
         header = name.removeprefix("include/")
         found = IMPLEMENTED_IN.search(first_comment(path.read_text()))

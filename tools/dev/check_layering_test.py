@@ -31,7 +31,8 @@ TREE = {
     "tools/cli/convert_command.h": '#include "reshard/version.h"\n',
 }
 
-# name of the row, file, its content, what the one message about that file contains (None: no message)
+# name of the row, file, its content, a part of the single message about that file (None: no
+# message)
 VIOLATIONS = [
     ("against the arrow", "src/tensor/x.cc", '#include "src/plan/target_plan.h"\n', "tensor must not include plan"),
     ("format upwards", "format/rename_map/x.cc", '#include "src/plan/target_plan.h"\n', "format must not include plan"),

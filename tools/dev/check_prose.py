@@ -104,7 +104,7 @@ def sentences_of(prose):
 
 
 class Group:
-    """What is counted of one group."""
+    """The counts of a group."""
 
     def __init__(self):
         self.sentences = []  # pairs of a path and a sentence

@@ -5,7 +5,7 @@
 
 namespace reshard {
 
-// Does what the arguments of main() ask for, and returns the exit code. Throws nothing.
+// Does the work that the arguments of main() ask for, and returns the exit code. Does not throw.
 int RunGenProgram(int argc, char** argv);
 
 }  // namespace reshard

@@ -28,7 +28,7 @@
 namespace reshard {
 namespace {
 
-// The row-major bytes of one shard of a vector or matrix.
+// The row-major bytes of a shard of a vector or matrix.
 class ShardContent {
  public:
   ShardContent(const SampleParameter& parameter, const Box& box)
@@ -101,7 +101,7 @@ class ChunkedFile {
  public:
   explicit ChunkedFile(StagedFile file) : file_(std::move(file)), blocks_(kBlocks) {}
 
-  // Returns the free part of the buffer, at most `limit` bytes of it and at least one.
+  // Returns a free part of the buffer, at least one byte and at most `limit` bytes.
   std::span<std::byte> Space(uint64_t limit) {
     const auto space = std::as_writable_bytes(std::span(blocks_)).subspan(used_);
     return space.first(std::min<size_t>(limit, space.size()));

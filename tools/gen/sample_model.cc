@@ -111,7 +111,7 @@ class StageBuilder {
   std::vector<SampleParameter> parameters_;
 };
 
-// What pipeline stages divide among them.
+// The number of units that pipeline stages divide among them.
 int64_t Units(const SampleModel& model) {
   return model.matrices == 0 ? model.layers : model.matrices;
 }
@@ -162,7 +162,7 @@ Status CheckCuts(const SampleParameter& parameter) {
   return {};
 }
 
-// Adds the layers from `first` to before `end`, and what the stage has beside them.
+// Adds the layers from `first` to before `end`, and the other parameters of the stage.
 void AddLlama(const SampleModel& model, int64_t stage, int64_t first, int64_t end,
               StageBuilder& builder) {
   if (stage == model.pp - 1) {
@@ -201,7 +201,7 @@ void AppendBytes(int field, std::string_view bytes, std::string& out) {
   out += bytes;
 }
 
-// A message whose only field is `repeated dim = 1`.
+// A message with the single field `repeated dim = 1`.
 std::string Dims(const std::vector<int64_t>& dims) {
   std::string out;
   for (const int64_t dim : dims) AppendNumber(1, dim, out);

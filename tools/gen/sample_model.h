@@ -50,21 +50,21 @@ struct SampleParameter {
   DType dtype = DType::kFloat32;
   Shape full_shape;
   std::optional<ParameterLayout> layout;  // none: in no strategy, the same on every rank
-  std::string constant;                   // the content of what has no layout
+  std::string constant;                   // the content of a parameter without a layout
 };
 
 // Returns the parameters of each stage in file order.
 //
-// The order is that of the model from its end to its beginning, so that a conversion, which reads
-// the highest stage first, writes the very order that is made here directly, whatever the pipelines
-// on both sides. What has no layout comes last, as in the outputs of a conversion.
+// The order is that of the model from its end to its beginning. A conversion reads the highest
+// stage first, so it writes the same order that is made here directly, for any pipelines on both
+// sides. Parameters without a layout come last, as in the outputs of a conversion.
 //
-// Errors: kInvalidArgument when a size is not positive, a dimension does not divide or there are
+// Errors: kInvalidArgument if a size is not positive, a dimension does not divide, or there are
 // fewer layers, or matrices, than stages.
 Result<std::vector<std::vector<SampleParameter>>> MakeStages(const SampleModel& model);
 
-// Return the strategy file of one stage, names without stage prefix, as a rank of that stage saves
-// it while it trains: protobuf, or JSON as Python's json.dumps writes it.
+// Return the strategy file of a stage, names without stage prefix, as a rank of that stage saves it
+// during training: protobuf, or JSON as Python's json.dumps writes it.
 std::string EncodeStrategy(const std::vector<SampleParameter>& parameters, int64_t stage);
 std::string EncodeStrategyJson(const std::vector<SampleParameter>& parameters, int64_t stage);
 

@@ -1,8 +1,8 @@
 // SampleValues: the content of a sample parameter, computed and never stored.
 //
 // A value is a function of the parameter's name, the element's index in the full tensor and the
-// dtype alone, so that any shard of any layout can be made, or checked, by itself. Immutable: any
-// number of threads may use one.
+// dtype. So any shard of any layout can be made, or checked, by itself. Immutable: any number of
+// threads may use one.
 #ifndef RESHARD_TOOLS_GEN_SAMPLE_VALUES_H_
 #define RESHARD_TOOLS_GEN_SAMPLE_VALUES_H_
 
@@ -17,7 +17,7 @@ namespace reshard {
 
 class SampleValues {
  public:
-  // `dtype` is Float32, Float16 or BFloat16. Magnitudes lie in [2^-8, 1); those of adam_v., a mean
+  // `dtype` is Float32, Float16 or BFloat16. Magnitudes lie in [2^-8, 1). Values of adam_v., a mean
   // of squares, are positive.
   SampleValues(std::string_view name, DType dtype);
 

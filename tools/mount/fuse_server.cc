@@ -29,10 +29,10 @@
 namespace reshard {
 namespace {
 
-// What is known stays so: neither names nor sizes change while the target is mounted.
+// Names and sizes do not change while the target is mounted, so the kernel may keep them.
 constexpr double kForever = 1e8;  // seconds
 constexpr uint64_t kBlockBytes = 4096;
-// Who reads in order has so much of what follows read ahead.
+// The bytes that are read ahead for sequential readers.
 constexpr uint64_t kAheadBytes = uint64_t{8} << 20;
 constexpr unsigned kThreads = 8;
 
@@ -53,13 +53,13 @@ int ErrorOf(const Status& status) {
 
 // A file that somebody has opened.
 struct OpenFile {
-  std::atomic<uint64_t> read_to = 0;   // where the last read ended
+  std::atomic<uint64_t> read_to = 0;   // the end of the last read
   std::atomic<uint64_t> asked_to = 0;  // to here it was read ahead
   std::string text;                    // of the status
 };
 
-// Returns what is to be read ahead with `read`, of a file of `size` bytes. Readers of one opened
-// file may come here together: then less, or more, is read ahead.
+// Returns the bytes to read ahead with `read`, in a file of `size` bytes. If several threads read
+// one opened file at the same time, it may be less or more.
 ByteRange BytesAhead(OpenFile& open, ByteRange read, uint64_t size) {
   if (open.read_to.exchange(read.end()) != read.offset) {
     open.asked_to = read.end();
@@ -75,7 +75,7 @@ ByteRange BytesAhead(OpenFile& open, ByteRange read, uint64_t size) {
 
 OpenFile* OpenFileOf(const fuse_file_info& info) { return reinterpret_cast<OpenFile*>(info.fh); }
 
-// What libfuse says of a mount that fails; elsewhere it would go to standard error.
+// libfuse's message about a failed mount, which would otherwise go to standard error.
 std::string& SaidByLibrary() {
   static std::string text;
   return text;
@@ -119,7 +119,7 @@ class FuseServer {
   const MountRequest& request_;
   const TargetTree tree_;
   const time_t made_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::set<std::string> reasons_;
 };
 
@@ -249,7 +249,7 @@ void FuseServer::Read(fuse_req_t request, fuse_ino_t number, size_t size, off_t 
   // Once it is answered, the file may be closed, and `open` gone.
   const ByteRange later = BytesAhead(open, {begin, end - begin}, node.size);
   fuse_reply_buf(request, reinterpret_cast<const char*>(out.data()), out.size());
-  // What is wrong with a source is said when it is read.
+  // A later read reports errors of a source.
   if (later.length > 0) static_cast<void>(request_.view.Prefetch(node.file, later));
 }
 
@@ -311,9 +311,9 @@ const fuse_lowlevel_ops& FuseServer::Operations() {
   return kOperations;
 }
 
-// Sees to it that the loop of the thread that makes it ends: when standard input, a pipe, ends, as
-// whoever started the process has gone; and when a signal has ended the session. libfuse's loop
-// misses one that comes just before it waits, and one that another thread takes.
+// Ends the loop of the thread that makes it. It ends when standard input, a pipe, ends, because the
+// starting process has gone, and when a signal has ended the session. libfuse's loop misses a
+// signal that comes just before it waits, or that another thread takes.
 class EndWatch {
  public:
   EndWatch(fuse_session* session, bool with_input) {
@@ -363,7 +363,7 @@ Status FuseServer::Serve() {
     fuse_loop_cfg_set_idle_threads(config, kThreads);
     {
       const EndWatch watch(session.get(), request_.ends_with_input);
-      // A signal's number, or what went wrong.
+      // A signal's number, or an error.
       const int ended = fuse_session_loop_mt(session.get(), config);
       if (ended < 0) status = failure("the kernel could not be served any longer");
     }

@@ -22,7 +22,7 @@ class TargetTree {
   using Number = uint64_t;
   // As FUSE has it.
   static constexpr Number kRoot = 1;
-  // A file that says what is wrong, in the root.
+  // A file in the root with the present error.
   static constexpr Number kStatus = 2;
   static constexpr std::string_view kStatusName = ".reshard-status";
 

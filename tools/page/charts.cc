@@ -17,7 +17,7 @@ namespace reshard {
 namespace {
 
 constexpr double kPageWidth = 960;
-// The number of neighbours of which one label has room, in steps of `step` pixels.
+// The number of neighbours that share the room of a label, in steps of `step` pixels.
 size_t Stride(double label, double step) {
   return std::max<size_t>(1, static_cast<size_t>(label / step + 0.999));
 }
@@ -35,8 +35,8 @@ Squares SquaresFor(int64_t cells) {
   return {13.5, 13.5, 64};
 }
 
-// A hue for the shard, from red over green to violet, and a lightness for the replica; dark text is
-// legible on all of them.
+// A hue for the shard, from red over green to violet, and a lightness for the replica. Dark text is
+// legible on each colour.
 std::string Paint(const DeviceGrid& grid, const GridCell& cell) {
   if (cell.shard < 0) return "class=\"hollow\"";
   const double shards = static_cast<double>(std::max<int64_t>(grid.shards, 2));
@@ -80,7 +80,7 @@ class GridDrawing {
 
   int64_t RankOf(int64_t cell) const { return side_.first_rank + cell * grid_.ranks_per_cell; }
 
-  // What the colours mean.
+  // Draws the meanings of the colours.
   void DrawKey() {
     double x = kLeft;
     const auto strip = [&](int64_t count, const std::string& text, auto cell_of) {
@@ -156,7 +156,7 @@ class GridDrawing {
   const DeviceGrid& grid_;
   const Squares squares_;
   const bool by_stage_;
-  const int64_t band_;  // squares of a stage, or all of them
+  const int64_t band_;  // squares of a stage, or all squares
   const int64_t columns_;
   const int64_t rows_;  // of a band
   Svg svg_;

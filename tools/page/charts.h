@@ -15,8 +15,8 @@ namespace reshard {
 std::string RankWords(const FileBin& bin);
 std::string RankNumbers(const FileBin& bin);
 
-// Returns an <svg> of which source ranks feed which target ranks: source ranks downwards, target
-// ranks to the right, the more bytes the darker. Only of a report with a plan.
+// Returns an <svg> that shows which source ranks feed which target ranks: source ranks downwards,
+// target ranks to the right, darker for more bytes. Only for a report with a plan.
 std::string FlowChart(const LayoutReport& report);
 
 // Returns an <svg> with a square for each rank, coloured by the shard of a parameter that it holds.

@@ -9,7 +9,7 @@
 namespace reshard {
 namespace {
 
-// Replaces what HTML would take for its own.
+// Escapes the characters of markup.
 std::string EscapeMarkup(std::string_view text) {
   constexpr std::string_view kMarkup = "&<>\"'";
   constexpr std::string_view kEscapes[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};

@@ -11,8 +11,8 @@
 
 namespace reshard {
 
-// Returns text as HTML or as the value of an attribute between quotes; whatever stands in a name
-// stays text. Control characters and bytes that are not UTF-8 come out as PrintableName has them.
+// Returns text as HTML, or as the value of an attribute between quotes. Any name stays text.
+// Control characters and bytes that are not UTF-8 come out as in PrintableName.
 std::string EscapeHtml(std::string_view text);
 
 // Returns a name as an element that directions of writing do not leave.
@@ -59,11 +59,12 @@ struct SvgRect {
 // sheet by class names, so that they suit light and dark, or are given. A plain value.
 class Svg {
  public:
-  // `title` and `description` stand for the picture where it cannot be seen. Both are plain text.
+  // `title` and `description` describe the picture to readers who cannot see it. Both are plain
+  // text.
   Svg(double width, double height, std::string_view title, std::string_view description);
 
-  // `paint` is attributes: class="..." or fill="...". `tip` is HTML and shown where the pointer
-  // rests; none when empty.
+  // `paint` is attributes: class="..." or fill="...". `tip` is HTML and appears under the pointer;
+  // empty: no tip.
   void Rect(const SvgRect& rect, std::string_view paint, std::string_view tip = {});
   void Line(double x1, double y1, double x2, double y2, std::string_view css_class);
   // A line through points, in order.
@@ -81,7 +82,7 @@ class Svg {
   std::string body_;
 };
 
-// One entry of a legend: a sample of the paint and what it stands for (HTML).
+// An entry of a legend: a sample of the paint and its meaning (HTML).
 struct LegendEntry {
   std::string paint;
   std::string text;

@@ -17,7 +17,8 @@
 
 namespace reshard {
 
-// The columns are NAME, those given, and STAGE, where a row has another one than 0. A plain value.
+// The columns are NAME, the given ones, and STAGE, if a row has another stage than 0. A plain
+// value.
 class ParameterTable {
  public:
   // A longer table does not fit a screen.
@@ -25,8 +26,8 @@ class ParameterTable {
 
   explicit ParameterTable(std::vector<Table::Column> columns) : columns_(std::move(columns)) {}
 
-  // Of a table that does not fit a screen, an optimizer's copies of a parameter (ParameterOfState)
-  // are in the parameter's line where they differ from it in these columns at most.
+  // If the table exceeds a screen, an optimizer's copies of a parameter (ParameterOfState) share
+  // the parameter's line. They may differ from it only in these columns.
   void FoldCopies(std::set<size_t> own_columns) { own_columns_ = std::move(own_columns); }
 
   // `cells` are as many as there are columns. All rows have a stage or none has.
@@ -40,7 +41,8 @@ class ParameterTable {
     const std::vector<std::string>* cells = nullptr;
     uint64_t parameters = 0;
     std::set<int64_t> stages;
-    std::map<std::string, uint64_t> copies = {};  // "adam_m" and how many of them
+    // the names of copies such as "adam_m", and their numbers
+    std::map<std::string, uint64_t> copies = {};
 
     // Of alike ones "layers.*.wq.weight".
     std::string name() const;
@@ -48,12 +50,12 @@ class ParameterTable {
     std::string words() const;
   };
 
-  // Returns a line for each parameter. Where there are more than kScreenRows, and not `all`
-  // are asked for, parameters whose names differ only in their numbers, and whose cells are equal,
-  // are one line, in the order of their first ones.
+  // Returns a line for each parameter. If there are more than kScreenRows, and `all` is not set,
+  // similar parameters share a line, in the order of their first ones. Their names differ only in
+  // numbers, and their cells are equal.
   std::vector<Line> Lines(bool all) const;
 
-  // Returns the lines: "layers.*.wq.weight x 36", with the stages of them all.
+  // Returns the lines, such as "layers.*.wq.weight x 36", with all stages.
   std::string ToText(bool all) const;
 
  private:

@@ -223,7 +223,7 @@ std::string TotalsSection(const ReportContent& content) {
   return Section("Totals", table.ToHtml());
 }
 
-// Weights first. Names that differ only in numbers are one row where there are many.
+// Weights first. If there are many, names that differ only in numbers share a row.
 std::string ParametersSection(const LayoutReport& report) {
   std::vector<const ParameterCuts*> sorted;
   for (const ParameterCuts& parameter : report.parameters) sorted.push_back(&parameter);

@@ -1,4 +1,4 @@
-// The page of a layout report: one HTML file that needs nothing beside it.
+// The page of a layout report: a single HTML file without references to other files.
 #ifndef RESHARD_TOOLS_PAGE_REPORT_PAGE_H_
 #define RESHARD_TOOLS_PAGE_REPORT_PAGE_H_
 
@@ -17,14 +17,14 @@ struct ReportContent {
   std::string target_layout;
 };
 
-// Errors: those of MakeLayoutReport and ReadStrategy.
+// Errors: as MakeLayoutReport and ReadStrategy.
 Result<ReportContent> MakeReportContent(const LayoutReportOptions& options);
 
-// Puts into a message the names that the options have where it is read.
+// Replaces the names of options in a message by the front end's.
 using WordsOfMessage = std::function<std::string(std::string_view message)>;
 
-// Returns the page; the same bytes for the same content. `run` is a section about a run, or
-// nothing; the title says which.
+// Returns the page; the same bytes for the same content. `run` is a section about a run, or empty;
+// the title depends on it.
 std::string ReportPage(const ReportContent& content, const WordsOfMessage& words,
                        std::string_view run = {});
 

@@ -12,7 +12,7 @@
 namespace reshard {
 namespace {
 
-// The parts that a tensor map cuts a parameter into; 0 where it names no axis of the matrix.
+// The number of parts in a tensor map's cut; 0 if it names no axis of the matrix.
 int64_t PartsOf(const ParameterLayout& layout) {
   int64_t parts = 1;
   for (const std::vector<int64_t>& axes : layout.tensor_map) {
@@ -40,8 +40,8 @@ std::string Alternatives(const std::set<int64_t>& numbers) {
 
 std::string StrategyInWords(const Strategy& strategy) {
   const int64_t devices = strategy.devices_per_stage();
-  std::set<int64_t> parts;   // of what tensor maps cut
-  std::set<int64_t> shards;  // of what is cut further, over its replicas
+  std::set<int64_t> parts;   // by tensor maps
+  std::set<int64_t> shards;  // by further cuts over the replicas
   for (const StrategyStage& stage : strategy.stages()) {
     for (const LayoutEntry named : stage) {
       const int64_t cut = PartsOf(named.layout);

@@ -1,4 +1,4 @@
-// What a strategy means, in words. Pure.
+// The meaning of a strategy, in words. Pure.
 #ifndef RESHARD_TOOLS_PAGE_STRATEGY_WORDS_H_
 #define RESHARD_TOOLS_PAGE_STRATEGY_WORDS_H_
 
@@ -8,8 +8,8 @@
 
 namespace reshard {
 
-// Returns what the layouts mean: "tensor parallel 4, data parallel 2, optimizer sharded over 2; 2
-// stages".
+// Returns the meaning of the layouts: "tensor parallel 4, data parallel 2, optimizer sharded over
+// 2; 2 stages".
 std::string StrategyInWords(const Strategy& strategy);
 
 }  // namespace reshard

@@ -35,8 +35,8 @@ Character FirstCharacter(std::string_view text) {
   return {code_point, bytes};
 }
 
-// Whether a terminal shows nothing of a character, or lets it change the order of others: a name
-// would look like another one. Soft hyphens, zero width and bidirectional controls, tags and
+// Whether a terminal hides a character, or lets it change the order of others, so that a name would
+// look like another one. These are soft hyphens, zero-width and bidirectional controls, tags and
 // others.
 bool IsHidden(uint32_t code) {
   struct Range {

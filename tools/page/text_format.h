@@ -1,7 +1,7 @@
 // Text for the terminal: made safe; figures and tables, the same in every locale. Pure functions.
 //
-// In what comes from files and arguments, control characters (C0, DEL, C1) and bytes that are not
-// UTF-8 come out as \n, \x1b or \u009b, and so do invisible and bidirectional characters.
+// In texts from files and arguments, control characters (C0, DEL, C1) and bytes that are not UTF-8
+// come out as \n, \x1b or \u009b, and so do invisible and bidirectional characters.
 #ifndef RESHARD_TOOLS_PAGE_TEXT_FORMAT_H_
 #define RESHARD_TOOLS_PAGE_TEXT_FORMAT_H_
 
@@ -82,7 +82,7 @@ inline bool HasShape(ArrayKind kind) {
   return kind == ArrayKind::kTensor || kind == ArrayKind::kPacked;
 }
 
-// The shape in elements as "[2, 3]", "-" for what has none.
+// The shape in elements as "[2, 3]"; "-" if there is none.
 inline std::string ShapeText(ArrayKind kind, DType dtype, const Shape& shape) {
   return HasShape(kind) ? FormatList(LogicalShape(kind, dtype, shape)) : "-";
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes NOTICES.txt and sbom.json (CycloneDX) of a release: whose code its files hold, and under which
-license.
+"""Writes NOTICES.txt and sbom.json (CycloneDX) of a release: the authors of the code in its files,
+and the licenses.
 
 Usage: materials.py --env build/release-env --files build/release-files
 """
@@ -13,7 +13,7 @@ import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Debian's binary packages, whose code all of the files hold, with the license of their sources.
+# Debian's binary packages with code in all of the files, with the license of their sources.
 LIBRARIES = {
     "libfmt-dev": "MIT",
     "libxxhash-dev": "BSD-2-Clause",
@@ -26,9 +26,9 @@ LIBRARIES = {
     "libboost1.74-dev": "BSL-1.0",
     "libstdc++-12-dev": "GPL-3.0-or-later WITH GCC-exception-3.1",
 }
-# What Debian's copyright files refer to.
+# The licenses that Debian's copyright files refer to.
 COMMON = ("Apache-2.0", "LGPL-2.1", "GPL-3")
-# Of longer ones, which have a paragraph for each file, that of the license is enough.
+# Longer files have a paragraph for each source file; the text of the license is enough.
 LONGEST_TEXT = 1 << 20
 
 

@@ -23,7 +23,7 @@ class RankError(_errors.InvalidArgumentError, IndexError):
 
 
 class TargetError(_errors.AlreadyExistsError, NotADirectoryError):
-    """A file is where a folder is to be."""
+    """A file is in the place of a folder."""
 
 
 for _class in (StrategyError, RankError, TargetError):
@@ -31,7 +31,7 @@ for _class in (StrategyError, RankError, TargetError):
 
 
 def path(call: str, name: str, value: Any) -> str:
-    """Returns the path as a str; TypeError for what is none."""
+    """Returns the path as a str; TypeError for other values."""
     found = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(found, str):
         raise TypeError(
@@ -66,7 +66,7 @@ def strategy(call: str, name: str, value: Any) -> str | None:
 
 @contextlib.contextmanager
 def of_strategies(*paths: StrPath | None) -> Iterator[None]:
-    """What is corrupt in one of these files is raised as StrategyError."""
+    """Raises corruption of these files as StrategyError."""
     try:
         yield
     except _errors.CorruptError as error:

@@ -1,4 +1,4 @@
-"""The rank of this process, out of what launchers put into the environment."""
+"""The rank of this process, from the environment of its launcher."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def _number(which: int, default: int) -> int:
 
 
 def init(backend_name: str | None = None) -> None:
-    """Does nothing: there is no communication between the processes."""
+    """Has no effect: the processes do not communicate."""
 
 
 def get_rank(group: str | None = None) -> int:
-    """Returns the rank of this process, 0 where no launcher says one."""
+    """Returns the rank of this process, 0 without a launcher."""
     return _number(0, 0)
 
 
 def get_group_size(group: str | None = None) -> int:
-    """Returns how many processes there are, 1 where no launcher says it."""
+    """Returns the number of processes, 1 without a launcher."""
     return _number(1, 1)

@@ -1,4 +1,4 @@
-"""What small files of MindSpore say: strategies as ParallelLayouts, groups of ranks."""
+"""The contents of small files of MindSpore: strategies as ParallelLayouts, groups of ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERS = ("field", "opt_weight_shard_step", "opt_weight_shard_size")
 
 
 class Dims:
-    """`dim`: the numbers of one message."""
+    """`dim`: the numbers of a message."""
 
     __slots__ = ("dim",)
 
@@ -46,7 +46,7 @@ class ParallelLayouts:
 
     def __init__(self, messages: dict[str, list[Dims]], numbers: dict[str, int]) -> None:
         for name in _MESSAGES:
-            # MindSpore's functions take the first of each, also where nothing is in it.
+            # MindSpore's functions take the first of each, even if it is empty.
             setattr(self, name, messages.get(name) or [Dims([])])
         for name in _NUMBERS:
             setattr(self, name, numbers.get(name, 0))
@@ -140,7 +140,7 @@ def build_searched_strategy(
 
 
 def restore_group_info_list(group_info_file_name: StrPath) -> list[int]:
-    """Returns the ranks of which a group_info file says that they hold the same weights."""
+    """Returns the ranks that, by a group_info file, hold the same weights."""
     call = "restore_group_info_list"
     path = _check.path(call, "group_info_file_name", group_info_file_name)
     if not os.path.isfile(path):

@@ -102,8 +102,7 @@ _MOST_ZEROS = 1 << 30
 
 
 def _safetensors_crc(file: _reshard.File, described: list[Any], of_mindspore: bool) -> int | None:
-    """The CRC over names and contents, as they stand or as MindSpore takes them, None where that
-    fails."""
+    """The CRC over names and contents, as they are or as MindSpore takes them, or None."""
     crc = 0
     for name, _, dtype_name, item_bytes, shape, _ in sorted(
         described, key=lambda entry: os.fsencode(entry[0])
@@ -122,7 +121,7 @@ def _safetensors_crc(file: _reshard.File, described: list[Any], of_mindspore: bo
 
 
 def _verify(path: str, format: str, file: _reshard.File, described: list[Any]) -> None:
-    """Compares the file with the CRC that it states, where it does."""
+    """Compares the file with its stated CRC, if it has one."""
     stated = file.crc()
     # MindSpore leaves MapTensors out of the CRC in a way of its own.
     if stated is None or any(kind == "map" for _, kind, *_ in described):
@@ -174,8 +173,8 @@ def load_checkpoint(
     """Returns the Parameters of a file by name, in its order; texts as str. A file of
     format="safetensors" may be in a BytesIO.
 
-    With MindSpore they are its own and share the memory that the file was read into; without they
-    are light ones (`framework`). A CRC that the file states is checked, whatever `crc_check` says;
+    With MindSpore they are its own and share the memory that the file was read into; without it
+    they are light ones (`framework`). A stated CRC is checked for any `crc_check`;
     `verify=False` leaves that out. `jobs` threads read, as for reshard.verify.
     """
     call = "load_checkpoint"
@@ -279,7 +278,7 @@ def load_checkpoint(
 
 
 class ParamDictFuture:
-    """What load_checkpoint_async returns: `result()` waits for the Parameters."""
+    """The result of load_checkpoint_async: `result()` waits for the Parameters."""
 
     def __init__(self, executor: Any, param_dict_future: Any) -> None:
         self.executor = executor
@@ -303,8 +302,8 @@ def load_checkpoint_async(
     specify_prefix: Prefix = None,
     choice_func: Callable[[str], Any] | None = None,
 ) -> ParamDictFuture:
-    """load_checkpoint in a thread, of a .safetensors file as of a .ckpt file. What it raises,
-    `result()` of the object returned raises."""
+    """load_checkpoint in a thread, for .safetensors and .ckpt files. `result()` of the returned
+    object raises its exceptions."""
     path = _check.path("load_checkpoint_async", "ckpt_file_name", ckpt_file_name)
     format = "safetensors" if path.endswith(".safetensors") else "ckpt"
     executor = concurrent.futures.ThreadPoolExecutor(max_workers=1)
@@ -384,8 +383,8 @@ def load_param_into_net(
     strict_load: bool = False,
     remove_redundancy: bool = False,
 ) -> tuple[list[str], list[str]]:
-    """Puts Parameters into a net. Returns the names of the net's that were not in the dict, and
-    those of the dict's that the net does not have.
+    """Puts Parameters into a net. Returns the net's names that are not in the dict, and the dict's
+    names that are not in the net.
 
     With MindSpore its own function does it; without, any object with get_parameters() of light
     Parameters is a net.

@@ -1,4 +1,4 @@
-"""merge_sliced_parameter: slices of one parameter joined in memory."""
+"""merge_sliced_parameter: joins the slices of a parameter in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _axes(layout: Any) -> list[list[int]]:
 
 
 def places_of(layout: Any) -> list[int]:
-    """For each device the number of the part that it holds, in row-major order of where it lies."""
+    """For each device, the number of its part, in the row-major order of the parts."""
     devices = list(layout.dev_matrix[0].dim)
     axes = [[axis for axis in of_dim if axis != -1] for of_dim in _axes(layout)]
     places = []
@@ -68,7 +68,7 @@ def _of_layout(name: str, slices: list[NDArray[Any]], layout: Any) -> NDArray[An
             f"{_CALL}: {name!r}: the strategy cuts it into {math.prod(counts)} parts, and its"
             f" param_split_shape has {len(sizes)}"
         )
-    # The parts in row-major order of where they lie; of replicas the last counts.
+    # The parts in row-major order; of replicas the last counts.
     parts = [slices[0]] * math.prod(counts)
     for content, index in zip(slices, places_of(layout)):
         if sizes and content.shape[0] != sizes[index]:
@@ -89,10 +89,10 @@ def _of_layout(name: str, slices: list[NDArray[Any]], layout: Any) -> NDArray[An
 def merge_sliced_parameter(
     sliced_parameters: list[Any], strategy: dict[str, Any] | None = None
 ) -> Any:
-    """Returns a Parameter joined of the slices that the ranks hold, in their order.
+    """Returns a Parameter joined from the slices of the ranks, in their order.
 
-    `strategy` is what build_searched_strategy returns; without it the slices are put one below the
-    other. bfloat16 stays bfloat16. MindSpore's Parameters give one of MindSpore's.
+    `strategy` is a result of build_searched_strategy; without it the slices are put one below
+    the other. bfloat16 stays bfloat16. MindSpore's Parameters give a Parameter of MindSpore.
     """
     _check.instance(_CALL, "sliced_parameters", sliced_parameters, list, TypeError)
     if not sliced_parameters:

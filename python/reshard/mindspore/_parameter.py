@@ -1,4 +1,4 @@
-"""Parameters: MindSpore's where it is installed, else light ones with the same words."""
+"""Parameters: MindSpore's if it is installed, else light ones with the same interface."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def make(
     requires_grad: bool = True,
     layerwise_parallel: bool = False,
 ) -> Any:
-    """A Parameter that has the array for its memory, which nobody else is to write to.
+    """A Parameter that has the array for its memory. Other code must not write to it.
 
     Element types that from_numpy does not know are copied.
     """

@@ -12,8 +12,8 @@ from typing import Any
 
 from .. import _errors, _modules
 
-# Without those that callbacks of MindSpore hold and call in threads, and those that ask its
-# communication for the rank: these by name only.
+# Without functions that MindSpore's callbacks hold and call in threads, and without functions that
+# ask its communication for the rank: these only by name.
 DEFAULT = (
     "build_searched_strategy",
     "ckpt_to_safetensors",
@@ -64,7 +64,7 @@ class Patched(int):
 
 
 def _put_back(bindings: list[_Binding]) -> int:
-    """Puts MindSpore's functions back where they still are replaced. Returns their number."""
+    """Puts MindSpore's functions back in the places that still have ours. Returns their number."""
     count = 0
     for namespace, key, theirs in reversed(bindings):
         for place, (known, name, _) in enumerate(_bindings):
@@ -87,7 +87,7 @@ def _ours(name: str) -> _Function:
 
 
 def _in_place_of(name: str, theirs: _Function) -> _Function:
-    """Our function, which leaves to MindSpore's what it does not support."""
+    """Our function; it calls MindSpore's for unsupported arguments."""
     ours = _ours(name)
     told = False
 
@@ -110,9 +110,9 @@ def patch(*names: str) -> Patched:
 
     Without names: all but load_checkpoint, load_checkpoint_async, load_param_into_net,
     save_checkpoint, load_distributed_checkpoint, get_ckpt_path_with_strategy and
-    async_ckpt_thread_status. Returns how many bindings it replaced; in a `with` statement these
-    are put back at its end. What holds a function otherwise, such as a functools.partial or a default
-    argument, keeps MindSpore's, and so do processes that are spawned.
+    async_ckpt_thread_status. Returns the number of replaced bindings; in a `with` statement
+    these are put back at its end. Other references, such as a functools.partial or a default
+    argument, keep MindSpore's functions, and so do spawned processes.
     """
     for name in names:
         if name not in (*DEFAULT, *BY_NAME):

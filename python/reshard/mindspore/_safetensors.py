@@ -1,5 +1,5 @@
-"""The functions about safetensors: unified folders, their distribution, and files of one format
-made those of the other."""
+"""The functions about safetensors: unified folders, their distribution, and conversions between
+formats, file by file."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def unified_safetensors(
     *,
     partial: bool | None = None,
 ) -> None:
-    """Makes one folder of whole tensors of the safetensors files of all ranks.
+    """Makes one folder of whole tensors from the safetensors files of all ranks.
 
-    Files with and without redundancy will do, whatever `merge_with_redundancy` says. `choice_func`
+    Accepts files with and without redundancy, for any `merge_with_redundancy`. `choice_func`
     gets each name: False leaves it out, a str is its new name. Threads do the work:
     `max_process_num` has no effect. `partial` is that of reshard.convert.
     """
@@ -79,7 +79,7 @@ def unified_safetensors(
         "src_dir": _turns.place(source),
         "src_strategy_file": _turns.place(strategy),
         "file_suffix": file_suffix,
-        "choice_func": {"include": include, "rename": rename},  # what it gave
+        "choice_func": {"include": include, "rename": rename},  # its results
         "partial": bool(partial),
     }
     with (
@@ -125,14 +125,14 @@ def load_distributed_checkpoint(
     *,
     partial: bool | None = None,
 ) -> Any:
-    """Distributes whole tensors to ranks, or loads those of one rank into a net.
+    """Distributes whole tensors to ranks, or loads the tensors of a rank into a net.
 
-    With format="safetensors" `unified_safetensors_dir` holds them: without a network they go to
-    dst_safetensors_dir/rank_N/net.safetensors, with one those of `rank_id`, by default this
-    process's, are loaded. With format="ckpt" `checkpoint_filenames` are the files of all ranks, in
-    their order, cut by `train_strategy_filename`. Strategies are files or folders. `partial` is
-    that of reshard.convert. Returns True, or with `return_param_dict` the Parameters that were
-    loaded.
+    With format="safetensors" `unified_safetensors_dir` holds them. Without a network they go to
+    dst_safetensors_dir/rank_N/net.safetensors. With a network, the tensors of `rank_id`, by
+    default this process's, are loaded. With format="ckpt" `checkpoint_filenames` are the files
+    of all ranks, in their order, cut by `train_strategy_filename`. Strategies are files or
+    folders. `partial` is that of reshard.convert. Returns True, or with `return_param_dict` the
+    loaded Parameters.
     """
     call = "load_distributed_checkpoint"
     if format not in ("ckpt", "safetensors") or output_format not in ("ckpt", "safetensors"):
@@ -223,7 +223,7 @@ def _check_complete(source: str) -> None:
 def _whole(
     source: str | dict[int, str], name_map: dict[str, str] | None
 ) -> dict[str, _parameter.Tensor]:
-    """The whole tensors of a folder, or of one file, in memory."""
+    """The whole tensors of a folder, or of a file, in memory."""
     path = source if isinstance(source, str) else source[0]
     names = {old: new for new, old in (name_map or {}).items()}
     with open_checkpoint(path) as checkpoint:
@@ -243,7 +243,7 @@ def _of_rank(
     strict_load: bool,
     partial: bool | None,
 ) -> dict[str, Any]:
-    """Loads into `network` what one rank holds under the strategy `cut`."""
+    """Loads the tensors of a rank under the strategy `cut` into `network`."""
     rank = _communication.get_rank() if rank_id is None else rank_id
     mindspore = _parameter.framework_of("auto")
     if train is None and cut is None:
@@ -333,7 +333,7 @@ def _recode(
                 words, _reshard.recode, keywords, min(os.cpu_count() or 1, 4), watch, words
             )
         except _errors.NotFoundError:
-            # As MindSpore: nothing is to be done where no file matches.
+            # As in MindSpore: without a matching file there is no work.
             if file_name_regex is None:
                 raise
             return ()
@@ -355,7 +355,7 @@ def ckpt_to_safetensors(
     file_name_regex: str | None = None,
     processes_num: int = 1,
 ) -> None:
-    """Makes safetensors files of a .ckpt file, or of those in the rank folders of a folder.
+    """Makes safetensors files from a .ckpt file, or from the files in the rank folders of a folder.
 
     They go to `save_path`, or beside the sources. Threads do the work.
     """

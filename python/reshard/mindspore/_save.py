@@ -27,7 +27,7 @@ def _entry(name: str, value: Any) -> _Entry:
     if isinstance(value, str):
         return name, np.frombuffer((value or "\0").encode("utf-32-le"), np.uint8), "str"
     array, dtype_name = _parameter.parts_of(value)
-    # Not ascontiguousarray, which makes an axis where there is none.
+    # Not ascontiguousarray, which adds an axis to a scalar.
     return name, np.array(array, order="C", copy=None if np.__version__ >= "2" else False), dtype_name
 
 
@@ -158,11 +158,12 @@ def save_checkpoint(
 ) -> None:
     """Writes Parameters, or arrays, into a file, which appears whole or not at all.
 
-    `save_obj` is a dict of them by name, a list of Parameters, as trainable_params() returns it, or
-    of dicts with "name" and "data", or a net. Those that `choice_func` is false for are left out.
-    With format="safetensors", the header states `remove_redundancy`, True or False. The file is
-    written when the call returns, whatever `async_save` says. With `enc_key` it is encrypted, and
-    no file holds the plain bytes. A Cell is MindSpore's own function's to save.
+    `save_obj` is a dict of Parameters by name; a list of Parameters, such as the result of
+    trainable_params(); a list of dicts with "name" and "data"; or a net. Parameters are left out
+    if `choice_func` returns false. With format="safetensors", the header states
+    `remove_redundancy`, True or False. The file is written when the call returns, for any
+    `async_save`. With `enc_key` it is encrypted, and plain bytes never reach a file. MindSpore's
+    own function saves a Cell.
     """
     path = _check.path(_CALL, "ckpt_file_name", ckpt_file_name)
     if format not in ("ckpt", "safetensors"):
@@ -233,8 +234,8 @@ def async_ckpt_thread_status() -> bool:
 def get_ckpt_path_with_strategy(
     cur_ckpt_path: StrPath, cur_strategy_path: StrPath
 ) -> str | None:
-    """Returns the checkpoint of this rank, or where there is none that of a rank that holds the
-    same; None where there is none either. The launcher's variables say the rank."""
+    """Returns the checkpoint of this rank; without one, the checkpoint of a rank that holds the
+    same, or None. The launcher's variables give the rank."""
     call = "get_ckpt_path_with_strategy"
     path = _check.path(call, "cur_ckpt_path", cur_ckpt_path)
     rank = _communication.get_rank()

@@ -1,4 +1,4 @@
-"""Conversions: transform_checkpoints and what belongs to it."""
+"""Conversions: transform_checkpoints and related functions."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def transform_checkpoints(
 ) -> None:
     """Converts all ranks, as MindSpore's function does: rank_N/PREFIXN.ckpt in the target folder.
 
-    Strategies may be folders of stage files, too. What is there of the same names is replaced. Of
-    processes that make the same call at once, one works and the others wait.
-    `process_num` has no effect: `jobs` threads do the work. Keywords behind it are those of
+    Strategies may be folders of stage files, too. Existing files with the same names are
+    replaced. If several processes make the same call at once, one works and the others wait.
+    `process_num` has no effect: `jobs` threads do the work. Further keywords are those of
     reshard.convert.
     """
     call = "transform_checkpoints"
@@ -209,8 +209,8 @@ def transform_checkpoint_by_rank(
     progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> None:
-    """Writes the file of one target rank, from the files of the ranks that
-    rank_list_for_transform names, by rank. The folder of the file is made if it does not exist."""
+    """Writes the file of one target rank, from the files of the ranks that rank_list_for_transform
+    names, by rank. The folder of the file is made if it does not exist."""
     call = "transform_checkpoint_by_rank"
     _check.instance(call, "checkpoint_files_map", checkpoint_files_map, dict, TypeError)
     rank = _check.rank(call, rank_id)
@@ -279,9 +279,9 @@ def transform_checkpoint_by_rank(
 
 @contextlib.contextmanager
 def _staging(output: str) -> Iterator[str]:
-    """A folder beside the file to be, so that it can be renamed; durable if that was done.
+    """A folder beside the future file, so that it can be renamed; durable if that was done.
 
-    What calls for the same file left when they were killed goes: nobody holds its lock.
+    Removes the leftovers of killed calls for the same file: their locks are free.
     """
     folder, name = os.path.split(os.path.abspath(output))
     os.makedirs(folder, exist_ok=True)
@@ -311,7 +311,7 @@ def _locked_folder(prefix: str, folder: str) -> tuple[str, int]:
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if os.path.samestat(os.fstat(lock), os.stat(hidden)):
                 return hidden, lock
-        # Another call held the lock before, and took it for what nobody needs.
+        # Another call held the lock before, and treated the folder as a leftover.
         if lock >= 0:
             os.close(lock)
 

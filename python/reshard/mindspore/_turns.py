@@ -1,11 +1,11 @@
 """Calls that several processes make at once, as the ranks of a job under mpirun do.
 
-One call works on a target at a time. Equal calls wait for it: when it has ended, they have nothing
-to do, and when its process was killed, one of them goes on with what it had staged. A call that
-differs is refused and told in what.
+One call works on a target at a time. Equal calls wait for it. When it has ended, they have no
+work; if its process was killed, one of them continues with its staged files. A different call is
+refused, and told the difference.
 
-The turn is a lock on a file, which ends with its process. The file holds the call and its arguments
-as JSON, so that those who wait can compare them with their own.
+The turn is a lock on a file, which ends with its process. The file holds the call and its
+arguments as JSON, so that waiting processes can compare them with their own.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def file_beside(output: str) -> str:
 
 
 def _read(descriptor: int) -> dict[str, Any] | None:
-    """What the file holds; None while it is being written."""
+    """The content of the file; None while it is being written."""
     try:
         text = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
         found = json.loads(text)
@@ -86,7 +86,7 @@ def _try(descriptor: int) -> bool:
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
-        # The library says what is wrong with this file system.
+        # The library reports the problem with this file system.
     return True
 
 
@@ -140,7 +140,7 @@ def _wait(path: str, own: dict[str, Any], where: str, cancel: Event | None) -> i
 
 
 def _make_folders(folder: str) -> list[str]:
-    """Makes a folder and those above it; returns those that were made, innermost first."""
+    """Makes a folder and its parents; returns the made folders, innermost first."""
     made = []
     while not os.path.isdir(folder):
         made.append(folder)
@@ -159,10 +159,11 @@ def turn(
     part: Any = None,
     cancel: Event | None = None,
 ) -> Iterator[bool]:
-    """The turn to do what `path` stands for; yields False if an equal call did it meanwhile.
+    """The turn for the task of `path`; yields False if an equal call did it meanwhile.
 
-    Calls with the same `arguments` and another `part` do not exclude each other: each waits for its
-    turn. AlreadyExistsError for arguments that differ from those of the call that has the turn.
+    Calls with the same `arguments` and another `part` do not exclude each other: each waits for
+    its turn. AlreadyExistsError for arguments that differ from those of the call that has the
+    turn.
     """
     # As JSON gives it back: a tuple is a list there.
     own = json.loads(json.dumps({"call": call, "arguments": dict(arguments), "part": part}))
@@ -181,7 +182,7 @@ def turn(
             continue
         except _errors.Error:
             raise
-        except OSError:  # the library says what is wrong with this folder
+        except OSError:  # the library reports the problem with this folder
             pass
         break
     if alone:
@@ -204,8 +205,8 @@ def turn(
 
 
 def resumed(target: str, run: Callable[[bool], R]) -> R:
-    """Calls `run(resume)`: with what equal calls have left or published in the folder, if that is
-    theirs, and without it, if it is another's."""
+    """Calls `run(resume)`: with the files that equal calls have left or published in the folder, or
+    without them if they belong to another call."""
     staging = os.path.join(target, _STAGING)
     try:
         left = any(name not in _LOCKS for name in os.listdir(staging))

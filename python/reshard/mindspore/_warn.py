@@ -10,6 +10,6 @@ from .._fields import WarningMessage
 
 
 def warn(call: str, found: Iterable[WarningMessage], depth: int = 1) -> None:
-    """Warns where the user called: `depth` calls above the one that calls this."""
+    """Warns at the user's call: `depth` calls above the caller of this function."""
     for warning in found:
         warnings.warn(f"{call}: {warning.message}", stacklevel=depth + 2)

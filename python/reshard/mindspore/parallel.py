@@ -1,4 +1,4 @@
-"""What mindspore.parallel has of these functions."""
+"""The functions of mindspore.parallel."""
 
 from ._layouts import build_searched_strategy, restore_group_info_list
 from ._load import load_segmented_checkpoints

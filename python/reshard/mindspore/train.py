@@ -1,4 +1,4 @@
-"""What mindspore.train has of these functions."""
+"""The functions of mindspore.train."""
 
 from ._layouts import build_searched_strategy, restore_group_info_list
 from ._load import load_checkpoint, load_checkpoint_async, load_param_into_net
