@@ -158,7 +158,7 @@ struct PlanReport : Findings {
   uint64_t longest_run = 0;
   uint64_t memory_limit = 0;  // that Convert would keep
   uint64_t memory_bytes = 0;  // an estimate of the most that Convert would hold
-  // where the target folder is or would be; no value if the file system does not say
+  // At the place of the target folder; no value if the file system does not say.
   std::optional<uint64_t> free_space_bytes;
 };
 

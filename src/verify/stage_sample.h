@@ -40,7 +40,7 @@ struct SampledNames {
       : choice(takes), unmatched(others) {}
 
   const ParameterChoice& choice;
-  // Names whose tensors should be the same in all ranks of a stage, whatever a layout says; sorted.
+  // Names whose tensors should be the same in all ranks of a stage, under any layout; sorted.
   std::span<const std::string> unmatched;
 };
 
