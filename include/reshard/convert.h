@@ -204,7 +204,7 @@ struct RecodeReport : Findings {
   std::vector<WrittenFile> files;
   uint64_t bytes_read = 0;  // content bytes taken from the sources
   uint64_t bytes_written = 0;
-  uint64_t crc_files = 0;  // as in ConvertReport, and all that follow
+  uint64_t crc_files = 0;  // this and the members below are as in ConvertReport
   uint64_t crc_bytes = 0;
   uint64_t files_kept = 0;
   bool completed_earlier_run = false;

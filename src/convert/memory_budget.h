@@ -85,7 +85,7 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
 // The memory that planning holds for sources, in bytes.
 struct HeldOfSources {
   uint64_t peak = 0;      // the most bytes of pages that were held at a time
-  uint64_t headers = 0;   // now, where only headers were read
+  uint64_t headers = 0;   // now, in windows that only headers were read from
   uint64_t buffered = 0;  // now, in anonymous memory, for reading ahead
   uint64_t indexing = 0;  // beyond the memory held now, while files are indexed again
 };

@@ -11,7 +11,7 @@
 
 namespace reshard {
 
-// Move-only; one thread at a time. Where SIGPIPE is ignored, a reader that has gone is kIo.
+// Move-only; one thread at a time. If SIGPIPE is ignored, a reader that has gone is kIo.
 class OutputPipe {
  public:
   // Returns whether bytes can be passed on at `path`: a pipe, a socket's file or a character

@@ -41,7 +41,7 @@ struct PartWork {
   bool digests = true;           // prove the written bytes, and state their digests in the records
   bool refuse_overflow = false;  // fail if a cast made a finite value infinite or NaN
   std::string fingerprint;       // of the plan of all files, for the records
-  SourceNames sources;           // all that plans name, for the records
+  SourceNames sources;           // all sources of the plans, for the records
   WriteOptions write = {};       // how files are written
   // With bytes that were written, or, `kept`, those of a part that need not be; may be empty.
   std::function<void(uint64_t bytes, bool kept)> progress = {};
