@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeVar, Union, overload
+from typing import Any, Literal, TypeVar, Union, cast, overload
 
 from . import _errors, _jobs, _modules, _reshard
 from ._fields import (
@@ -238,7 +238,7 @@ def make_strategy(
     force: bool | None = None,
 ) -> MadeStrategyReport: ...
 def make_strategy(
-    spec: StrPath | Mapping[str, Any],
+    spec: StrPath | Mapping[str, Any] | None = None,
     output: StrPath | None = None,
     *,
     from_: StrPath | None = None,
@@ -257,11 +257,12 @@ def make_strategy(
     checkpoint of full tensors that its patterns match. `make_strategy(output, like=...)` takes
     names, shapes and cuts from a source."""
     given = dict(locals())
-    if output is None:
-        if like is None:
-            raise TypeError("make_strategy() needs a specification and an output, or `like`")
-        given["output"] = given.pop("spec")
-    elif is_mapping(spec):
+    if output is None and like is not None:  # `spec` is the only path, the output
+        spec, output = None, cast("StrPath | None", spec)
+    if output is None or (spec is None and like is None):
+        raise TypeError("make_strategy() needs a specification or `like`, and an output")
+    given.update(spec=spec, output=output)
+    if is_mapping(spec):
         given["spec_text"] = _modules.load("json").dumps(given.pop("spec"))
     if isinstance(optimizer_sharding, bool):
         given["optimizer_sharding"] = -1 if optimizer_sharding else None

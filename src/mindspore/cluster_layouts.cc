@@ -284,11 +284,15 @@ class ClusterCutter {
       if (is_table && (embedding == nullptr || parameter.source_stages > 1)) embedding = &parameter;
     }
     if (embedding == nullptr) return {};
-    const std::string_view why = source_.facts.ties_embeddings ? "config.json ties it to the head"
-                                 : !has_head                   ? "no head is beside it"
-                                 : embedding->source_stages > 1
-                                     ? "several stages of the source have it"
-                                     : "";
+    const std::optional<bool>& stated = source_.facts.ties_embeddings;
+    std::string_view why;
+    if (stated == true) {
+      why = "config.json ties it to the head";
+    } else if (!stated && !has_head) {
+      why = "no head is beside it";
+    } else if (embedding->source_stages > 1) {
+      why = "several stages of the source have it";
+    }
     if (why.empty()) return {};
     return MismatchError(fmt::format(
         "{}: parameter {}: `pipeline_stages={}`: expected an embedding of the first stage alone, "

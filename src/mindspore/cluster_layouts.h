@@ -31,9 +31,9 @@ struct ClusterParameter {
 
 // The facts about a model in the files beside the weights.
 struct ModelFacts {
-  std::optional<int64_t> heads = {};     // of queries
-  std::optional<int64_t> kv_heads = {};  // of keys and values
-  bool ties_embeddings = false;          // the head is the embedding
+  std::optional<int64_t> heads = {};         // of queries
+  std::optional<int64_t> kv_heads = {};      // of keys and values
+  std::optional<bool> ties_embeddings = {};  // the head is the embedding
 };
 
 // A source, as far as it tells how to cut.

@@ -443,7 +443,7 @@ TEST(ConvertReferenceTest, MayBeAFolderOfWholeTensors) {
     folder.options().checks.reference = whole.target.folder;
     EXPECT_THAT(RunConvert(folder.options()).warnings, IsEmpty());
 
-    ConversionFolder other({}, {});
+    ConversionFolder other({}, {{"w", MakeLayout({1}, {{-1}})}});
     other.WriteRank(0, {MakeTensor("w", DType::kFloat32, {2})});
     other.options().checks.reference = whole.target.folder;
     EXPECT_THAT(Refused(other, StatusCode::kMismatch), Naming("\"w\"", "[8, 3]", "[2]", "whole"));

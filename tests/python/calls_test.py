@@ -587,6 +587,7 @@ def test_strategies_are_made_converted_and_merged_as_the_program_does(samples, f
     source = {"like": samples / "ckpt_8", "src_strategy": samples / "ckpt_8" / "strategy"}
     ours, theirs = tmp_path / "ours_like.json", tmp_path / "theirs_like.json"
     report = reshard.make_strategy(ours, **source, **options)
+    reshard.make_strategy(output=ours, **source, **options, force=True)
     of_the_program(
         "strategy", "make", theirs, "--like", source["like"], "--src-strategy", source["src_strategy"],
         *(f"--{name}={number}" for name, number in options.items()),

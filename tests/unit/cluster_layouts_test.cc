@@ -212,6 +212,8 @@ TEST(ClusterLayoutsTest, ErrorsNameParameterDimensionAndOption) {
   tied.parameters.pop_back();
   EXPECT_THAT(Message(pp2, tied),
               AllOf(HasSubstr("\"model.embed_tokens.weight\""), HasSubstr("no head is beside it")));
+  tied.facts.ties_embeddings = false;  // a model without a head
+  EXPECT_EQ(Message(pp2, tied), "ok");
   tied = Llama(2);
   tied.facts.ties_embeddings = true;
   EXPECT_THAT(Message(pp2, tied), HasSubstr("config.json ties it"));
