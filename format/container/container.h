@@ -98,7 +98,7 @@ inline constexpr size_t kSignatureBytes = 64;
 // How surely the first bytes of a file show that it is of a container.
 enum class Likeness { kNone, kPossible, kCertain };
 
-// Where files of a container state their CRC-32.
+// The place of the CRC-32 in the files of a container.
 enum class CrcPlace {
   kBehind,    // the last bytes, of all before them
   kInHeader,  // of names and contents that follow

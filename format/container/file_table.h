@@ -116,9 +116,9 @@ class FileTable {
   size_t hash_ = 0;
 };
 
-// TableBuilder: makes a table of arrays that are added in file order. Of an array it holds about
-// 100 bytes and its name until the table is made, and then some 50 more; no allocation of its own
-// for each. Not thread-safe.
+// TableBuilder: makes a table of arrays that are added in file order. An array takes about 100
+// bytes and its name until the table is made, and then some 50 more, without an allocation for each
+// array. Not thread-safe.
 class TableBuilder {
  public:
   explicit TableBuilder(const Container& container);
@@ -191,7 +191,7 @@ struct TableOfFile {
   // Another file's table, if the reader was given one that is equal.
   std::shared_ptr<const FileTable> table;
   std::optional<StatedCrc> crc;  // not checked
-  // Whether metadata says of the file if redundancy was removed from its set.
+  // Whether the file's metadata states that redundancy was or was not removed from its set.
   bool states_redundancy = false;
   // The metadata DCP_SHARDING_INFO, not parsed; empty if there is none.
   std::string sharding_info = {};

@@ -39,8 +39,8 @@ const Container* ContainerCertainlyOf(std::span<const std::byte> head);
 //   kCorrupt: JSON text, or an empty file
 Result<const Container*> ContainerOf(std::span<const std::byte> head, uint64_t file_size);
 
-// Returns the container in which files of `container` are written again: itself, or where its files
-// are only read, safetensors.
+// Returns the container in which files of `container` are written again: itself, or safetensors if
+// its files are only read.
 const Container& WrittenAs(const Container& container);
 
 // Finds the container from the first bytes, and reads the table: Container::read_table. The bytes

@@ -201,7 +201,7 @@ class HeaderGuess {
  public:
   explicit HeaderGuess(const FileBytes& file) : file_(file) {}
 
-  // A Value of `length` bytes ends at `end`, where the next one begins.
+  // A Value of `length` bytes ends at `end`, the begin of the next one.
   void Pass(uint64_t end, uint64_t length) {
     if (!lengths_.empty() && length == Next(0)) {
       credit_ = std::min(credit_ + 1, kMostHeadersAhead);

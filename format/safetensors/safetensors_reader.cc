@@ -51,7 +51,7 @@ class HeaderReader final : public JsonReader {
         memory_(memory) {}
 
   bool HasMetadata(std::string_view key) const { return metadata_keys_.contains(key); }
-  // The CRC-32 of the contents, where metadata has one.
+  // The CRC-32 of the contents, if metadata has one.
   std::optional<StatedCrc> TakeCrc() { return std::exchange(crc_, std::nullopt); }
   std::string TakeShardingInfo() { return std::exchange(sharding_info_, {}); }
 

@@ -1,5 +1,5 @@
-// The metadata DCP_SHARDING_INFO, which says where in their tensors the arrays of a safetensors
-// file begin. PyTorch writes it into the shards that its HuggingFaceStorageWriter saves.
+// The metadata DCP_SHARDING_INFO: the begin of each array of a safetensors file in its tensor.
+// PyTorch writes it into the shards that its HuggingFaceStorageWriter saves.
 //
 // Pure; any thread.
 #ifndef RESHARD_FORMAT_SAFETENSORS_SHARDING_INFO_H_

@@ -116,7 +116,7 @@ struct WriteCheckpointOptions {
   std::optional<EncryptionMode> encryption = {};
   std::shared_ptr<const EncryptionKey> encryption_key = {};
   bool force = false;   // replace `output`
-  RunOptions run = {};  // but for its jobs: one thread writes
+  RunOptions run = {};  // its jobs have no effect: one thread writes
 };
 
 // Writes the arrays, in their order, into the file `output`. The bytes are exactly

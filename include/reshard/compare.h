@@ -56,7 +56,7 @@ struct FileDifference {
   std::optional<First> first;           // within the smaller size
   uint64_t differing_bytes = 0;         // likewise
   std::vector<std::string> parameters;  // the first 20 that differ, in file order
-  uint64_t parameter_count = 0;         // all that differ
+  uint64_t parameter_count = 0;         // of all that differ
 };
 
 struct ReplicaReport {
@@ -116,7 +116,7 @@ struct Damage {
     kNotListed,  // in no manifest, but readers of the folder take it
   };
 
-  // A stretch of a file that has a digest of its own.
+  // A part of a file with its own digest.
   struct Block {
     uint64_t index = 0;
     ByteRange range;
@@ -272,7 +272,7 @@ struct StatisticsReport {
   };
 
   struct Parameter : TensorInfo {
-    std::optional<Values> statistics;  // of tensors, but for HiFloat8
+    std::optional<Values> statistics;  // of tensors, except HiFloat8
   };
 
   std::vector<Warning> warnings;

@@ -158,7 +158,7 @@ struct PlanReport : Findings {
   uint64_t longest_run = 0;
   uint64_t memory_limit = 0;  // that Convert would keep
   uint64_t memory_bytes = 0;  // an estimate of the most that Convert would hold
-  // where the target folder is or would be; no value if the file system does not say
+  // At the place of the target folder; no value if the file system does not say.
   std::optional<uint64_t> free_space_bytes;
 };
 
@@ -204,7 +204,7 @@ struct RecodeReport : Findings {
   std::vector<WrittenFile> files;
   uint64_t bytes_read = 0;  // content bytes taken from the sources
   uint64_t bytes_written = 0;
-  uint64_t crc_files = 0;  // as in ConvertReport, and all that follow
+  uint64_t crc_files = 0;  // this and the members below are as in ConvertReport
   uint64_t crc_bytes = 0;
   uint64_t files_kept = 0;
   bool completed_earlier_run = false;

@@ -249,7 +249,7 @@ struct Cluster {
 struct MakeStrategyOptions {
   std::string spec;       // a JSON file (docs/guide/strategies.md)
   std::string spec_text;  // the content of such a file, in place of `spec`
-  std::string output;     // JSON where the name ends in .json, else protobuf
+  std::string output;     // in JSON if the name ends in .json, else in protobuf
   // Full tensors that patterns match, a file or a folder; empty: the specification has names.
   std::string checkpoint;
   // In place of a specification: a source with the parameters of the new strategy. With `path`
@@ -295,7 +295,7 @@ Status ForEachSourceRanks(
 struct InferStrategyOptions {
   std::string source;     // a folder with rank_N/*.ckpt of all ranks
   std::string reference;  // full tensors, a file or a folder
-  std::string output;     // JSON where the name ends in .json, else protobuf
+  std::string output;     // in JSON if the name ends in .json, else in protobuf
   bool force = false;     // replace `output`
   RunOptions run;
 };

@@ -162,7 +162,7 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
         return len(self._numbers)
 
     def get_tensor(self, name: str) -> Array:
-        """As safetensors' safe_open has it: the whole tensor, read into memory of its own."""
+        """As safetensors' safe_open has it: the whole tensor, read into new memory."""
         tensor = self[name]
         made: Array = _exchange.made_of(self.framework, tensor.numpy(), tensor.dtype_name)
         return made

@@ -23,14 +23,14 @@ def default() -> int:
 
 
 def threads(jobs: int | None) -> int:
-    """The number that the C++ module takes, where 0 is all cores."""
+    """The number for the C++ module; 0 is all cores."""
     if jobs is not None and jobs < 0:
         raise ValueError(f"jobs: expected 0 or more, found {jobs}")
     return default() if jobs is None else jobs
 
 
 def rows(shape: tuple[int, ...], nbytes: int) -> Iterator[tuple[int, int]]:
-    """Where pieces of an array of so many bytes begin and end, in rows."""
+    """The begins and ends of pieces of an array of this size, in rows."""
     if nbytes <= _PIECE_BYTES:
         yield 0, shape[0]
         return

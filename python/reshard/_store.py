@@ -135,8 +135,8 @@ class Store:
         self._maps.clear()
 
     def _descriptions(self) -> list[tuple[bytes, int, int]]:
-        """The files that say which tensors there are and where, strategies, groups and indexes,
-        with their sizes and times."""
+        """The files that describe the tensors: strategies, groups and indexes, with their sizes and
+        times."""
         found = [os.fsencode(info) for info in self.how["group_info"]]
         if self.strategy is not None:
             found += _files_of(self.strategy, (b".ckpt", b".json"))

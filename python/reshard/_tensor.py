@@ -289,7 +289,7 @@ class Tensor:
         return _exchange.to_torch(self._own(mmap), self.dtype_name)
 
     def mindspore(self, *, mmap: bool = False) -> Any:
-        """Returns the tensor as a mindspore.Tensor of its own memory; `mmap` as for `torch`."""
+        """Returns the tensor as a mindspore.Tensor with its own memory; `mmap` as for `torch`."""
         return _exchange.to_mindspore(self._own(mmap), self.dtype_name)
 
     def __dlpack__(
@@ -409,7 +409,7 @@ class Tensor:
         return self.name, self.dtype_name, self.full_shape
 
     def _places(self) -> bytes:
-        """A digest of where its bytes are, but for the names of files."""
+        """A digest of the places of its bytes, without the names of files."""
         pieces = [(p.offsets, p.sizes, p.rank, p.content) for p in self.locate()]
         return bytes(_modules.load("hashlib").blake2b(repr(pieces).encode(), digest_size=16).digest())
 

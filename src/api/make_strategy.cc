@@ -36,7 +36,7 @@ class ConfigReader final : public JsonReader {
 
   ModelFacts Facts() const {
     ModelFacts facts = facts_;
-    // Without groups each query has keys and values of its own.
+    // Without groups each query has its own keys and values.
     if (!facts.kv_heads) facts.kv_heads = facts.heads;
     return facts;
   }

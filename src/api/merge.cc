@@ -39,7 +39,7 @@
 namespace reshard {
 namespace {
 
-// Adds the *.ckpt and *.safetensors of a folder, but for hidden ones, in natural order.
+// Adds the *.ckpt and *.safetensors of a folder in natural order, without hidden ones.
 Status AddSegments(const std::string& folder, std::vector<std::string>& files) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries,
                            Storage::Of(folder).List(folder));

@@ -87,7 +87,7 @@ class JsonReader {
   // Behind the last byte that was read.
   uint64_t offset() const;
 
-  // Returns "WHERE: what", with the code of this reader or another one.
+  // Returns an error "WHERE: text", with the code of this reader or another one.
   Status Error(std::string_view what) const { return Error(code_, what); }
   Status Error(StatusCode code, std::string_view what) const;
 

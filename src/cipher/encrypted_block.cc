@@ -182,7 +182,7 @@ class TagOfCipher {
     return made;
   }
 
-  // At most kStepBytes; whole units but for the last. As CipherPass::Update.
+  // At most kStepBytes; whole units except for the last. As CipherPass::Update.
   bool Update(std::span<const std::byte> bytes) {
     bytes_ += bytes.size();
     int length = 0;
@@ -213,7 +213,7 @@ class TagOfCipher {
   uint64_t bytes_ = 0;
 };
 
-// Returns null where OpenSSL does not have it.
+// Returns null if OpenSSL does not have it.
 std::shared_ptr<EVP_CIPHER> Fetch(const std::string& name) {
   std::shared_ptr<EVP_CIPHER> algorithm(EVP_CIPHER_fetch(nullptr, name.c_str(), nullptr),
                                         EVP_CIPHER_free);
@@ -248,7 +248,7 @@ Status NoAlgorithm(EncryptionMode mode) {
 
 struct BlockCipher::Algorithms {
   std::shared_ptr<EVP_CIPHER> whole;
-  // Decrypts from any unit on: of GCM CTR, which it is but for the tag.
+  // Decrypts from any unit on: for GCM by CTR, as GCM is CTR with a tag.
   std::shared_ptr<EVP_CIPHER> part;
 };
 

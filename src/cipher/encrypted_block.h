@@ -61,14 +61,14 @@ using CipherBytes = std::function<Status(uint64_t offset, std::span<std::byte> b
 // details.
 class BlockCipher {
  public:
-  // Errors: kInvalidArgument for a key of a length that the mode does not take; kUnsupported where
+  // Errors: kInvalidArgument for a key of a length that the mode does not take; kUnsupported if
   // OpenSSL was built without the mode.
   static Result<BlockCipher> Make(std::shared_ptr<const EncryptionKey> key, EncryptionMode mode);
 
   EncryptionMode mode() const { return mode_; }
 
   // Returns how many plain bytes the block has, one or more; reads the last cipher bytes. The
-  // padding of CBC, all that a key is known by there, is checked.
+  // padding of CBC, the only evidence for a key there, is checked.
   Result<uint32_t> PlainBytes(const EncryptedBlock& block, const CipherBytes& cipher) const;
 
   // Reads the whole block and checks GCM's tag. CBC blocks have no tag and are not read.

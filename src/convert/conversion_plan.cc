@@ -300,7 +300,7 @@ std::optional<FolderFamily> FamilyOf(const std::optional<TargetFormat>& format) 
   return std::nullopt;
 }
 
-// Where MindSpore's unified_safetensors has a parameter.
+// The place of a parameter in MindSpore's unified_safetensors.
 UnifiedPlace PlaceOf(const OpenedSource& source, std::string_view name) {
   if (name.starts_with("accu_grads")) return UnifiedPlace::kNowhere;
   const Strategy* const strategy = source.rule().source();

@@ -35,7 +35,7 @@ SourceAccess AccessOf(SourceIo io);
 struct ConversionPlan {
   WorkList work;
   Findings findings;
-  // Where unmatched names are checked (UnmatchedMatrices).
+  // If unmatched names are checked (UnmatchedMatrices).
   std::vector<std::string> unmatched_matrices;
   // Small plans, if there is memory for them. Not null once planned.
   std::shared_ptr<PlanCache> kept = {};
@@ -53,7 +53,7 @@ const Container& TargetContainer(const OpenedSource& source, const TargetSpec& t
 // or files that are made from lone files.
 struct ConversionTarget {
   std::unique_ptr<MindSporeTarget> ranks;
-  std::unique_ptr<FullTarget> folder;  // null but for a folder of whole tensors
+  std::unique_ptr<FullTarget> folder;  // only for a folder of whole tensors, else null
   std::unique_ptr<Target> lone;        // of files by themselves; then the others are null
 
   Target& files() const {

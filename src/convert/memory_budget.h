@@ -39,7 +39,7 @@ struct MeasuredMemory {
   std::shared_ptr<std::atomic<uint64_t>> pages = std::make_shared<std::atomic<uint64_t>>(0);
   std::atomic<bool> planned = false;  // the call has divided the memory that planning left
   std::atomic<bool> refuses = true;   // until files are published
-  std::atomic<uint64_t> peak = 0;     // of what was noted
+  std::atomic<uint64_t> peak = 0;     // of the noted bytes
 };
 
 struct MemoryBudget {
@@ -47,7 +47,7 @@ struct MemoryBudget {
   bool asked_for = false;     // the limit, not a default
   size_t lanes = 1;           // at most as many as are asked for
   uint64_t chunk_bytes = 0;   // a lane has two
-  uint64_t window_bytes = 0;  // source windows and what is read ahead
+  uint64_t window_bytes = 0;  // source windows and reading ahead
   // Additional bytes while only headers were read: pages beside dense headers, so that reading the
   // contents can use them. 0 if the user set a limit.
   uint64_t header_bytes = 0;
@@ -85,7 +85,7 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
 // The memory that planning holds for sources, in bytes.
 struct HeldOfSources {
   uint64_t peak = 0;      // the most bytes of pages that were held at a time
-  uint64_t headers = 0;   // now, where only headers were read
+  uint64_t headers = 0;   // now, in windows that only headers were read from
   uint64_t buffered = 0;  // now, in anonymous memory, for reading ahead
   uint64_t indexing = 0;  // beyond the memory held now, while files are indexed again
 };

@@ -68,8 +68,8 @@ class OpenedSource;
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use = {},
                                                  const SourceLimits& limits = {});
 
-// As OpenSource, of a source that says itself where its tensors lie, such as a folder of whole
-// tensors; null where `spec` names none.
+// As OpenSource, for a source that states the places of its tensors, such as a folder of whole
+// tensors; null if `spec` names none.
 Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const SourceUse& use,
                                                    const SourceLimits& limits = {});
 
@@ -102,7 +102,7 @@ class OpenedSource {
   // Returns the number of threads that should index the chosen files: `workers`, or more if they
   // are on a server (open_files.h).
   size_t Askers(size_t workers) const;
-  // Whether each file is one of its own, by OpenEachFile.
+  // Whether each file stands by itself, by OpenEachFile.
   bool each_alone() const { return each_alone_; }
   // Whether a file that was opened states whether redundancy was removed from the set.
   bool states_redundancy() const { return states_redundancy_; }
@@ -119,7 +119,7 @@ class OpenedSource {
   bool IsBeside(std::string_view name) const {
     return found_.rest && found_.placement->HomeOf(name) == found_.rest;
   }
-  // The training step of all chosen files, where their names tell it.
+  // The training step of all chosen files, if their names have it.
   const std::optional<TrainingStep>& step() const { return step_; }
   const std::vector<Warning>& warnings() const { return found_.warnings; }
   // Notes about the strategies, which need no action.

@@ -31,7 +31,7 @@ Result<std::vector<DirectoryEntry>> ListIfThere(const std::string& path) {
   return std::vector<DirectoryEntry>();  // the job reports an entry in its way
 }
 
-// Whether all that a folder of the target has goes when the set comes.
+// Whether publication of the set removes all entries of a folder in the target.
 bool IsEmptied(const SetInFolder& set, const std::string& folder) {
   const auto entries = ListIfThere(PathIn(set.folder, folder));
   return entries.ok() && !entries->empty() &&
@@ -181,7 +181,7 @@ Status CheckReaders(const SetInFolder& rules, const NamesToCome& names) {
   SetInFolder set = rules;
   set.files = names.listed;
   set.gone = names.gone;
-  // Sets of other stages lie side by side, each with a manifest of its own.
+  // Sets of other stages lie side by side, each with its own manifest.
   const auto target = OutputDirectory::Open(set.folder);
   if (target.ok()) {
     RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> all, target->Names());

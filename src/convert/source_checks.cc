@@ -23,7 +23,7 @@
 namespace reshard {
 namespace {
 
-// "Float32 [2, 3]", "a text" or "a MapTensor": all that has to be equal.
+// "Float32 [2, 3]", "a text" or "a MapTensor": the facts that have to be equal.
 std::string TypeText(ArrayKind kind, DType dtype, const Shape& full_shape) {
   switch (kind) {
     case ArrayKind::kText:
@@ -51,8 +51,8 @@ std::string Words(const ReplicaReport::Difference& difference) {
   return fmt::format("{}: {}", Quote(difference.parameter), pairs.Joined());
 }
 
-// The stage that the source is of, where another strategy, or the number of the stage, tells that
-// there are more.
+// The stage of the source, if another strategy, or the number of the stage, shows that there are
+// more stages.
 std::optional<int64_t> StageAlone(const ConversionRule& rule) {
   if (rule.stage_alone()) return rule.stage_alone();
   const Strategy* strategy = rule.source();

@@ -38,7 +38,7 @@ bool IsLetterOrDigit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Returns the word that ends where `text` does, but for one separator.
+// Returns the last word of `text`, without the separator at its end.
 std::string_view WordBefore(std::string_view text) {
   if (!text.empty()) text.remove_suffix(1);
   size_t begin = text.size();
@@ -101,7 +101,7 @@ std::optional<uint64_t> ShardStatedBy(std::string_view name) {
   return ParseNumber<uint64_t>(number);
 }
 
-// Fails if a shard that PyTorch's writer names is not all that its folder has of its kind.
+// Fails if a folder has further shards beside one that PyTorch's writer has named.
 Status CheckAllShards(std::span<const std::string> paths) {
   std::map<std::string, std::set<std::string>> names;  // by folder
   for (const std::string& path : paths) {

@@ -147,7 +147,7 @@ class TargetView::Impl {
     std::optional<CrcText> text;  // once it was asked for; guarded by mutex
   };
 
-  // Where in a file its CRC may stand.
+  // The range in a file that may have its CRC.
   static ByteRange RangeOfCrc(const TargetPlan& plan) {
     if (plan.crc->place == CrcPlace::kInHeader) return {0, kCrcHeadBytes};
     const CrcText text = plan.crc->text({}, plan.size, 0).value();

@@ -52,7 +52,7 @@ SourceNames NamesOf(const OpenedSource& source);
 // the bytes there. Does not wait. The later read reports errors.
 void BeginReading(OpenedConversion& opened, const MemoryBudget& budget);
 
-// Where target files go.
+// The destination of target files.
 struct Destination {
   const PartSink& sink;
   StorageKind storage;

@@ -30,7 +30,7 @@ RESHARD_KERNEL_TARGET static void FoldRing(const std::byte* bytes, uint64_t ring
                                            std::byte* ring) {
   using Unit = typename RingUnit<kUnit>::Type;
   static_assert(kRingUnits % 8 == 0);
-  // sums[u % 128]: unit u with all that was added to it until it was dropped.
+  // sums[u % 128]: unit u with all additions before it was dropped.
   Unit* sums = reinterpret_cast<Unit*>(ring);
   for (size_t u = 0; u < kRingUnits; ++u) sums[u] = Unit{};
   Unit last[8] = {};  // sums of the last units, by u % 8

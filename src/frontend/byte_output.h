@@ -17,7 +17,7 @@ namespace reshard {
 class ByteOutput {
  public:
   // `path`: empty for standard output, else a file, a pipe or a device. Does not make or open it.
-  // Errors: kInvalidArgument for a terminal; for a file those of CheckWritable (write_file.h), with
+  // Errors: kInvalidArgument for a terminal; as CheckWritable (write_file.h) for a file, with
   // kAlreadyExists unless `replace`.
   static Result<ByteOutput> Make(const std::string& path, bool replace);
 

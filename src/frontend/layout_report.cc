@@ -230,7 +230,7 @@ Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
 
 SideSums SourceSums(const OpenedSource& source) {
   const ConversionRule& rule = source.rule();
-  // Without a strategy the files that are there are all that is known.
+  // Without a strategy only the existing files are known.
   SideSums sums = rule.source() == nullptr ? SideSums(0, 1, source.chosen().back().rank + 1)
                                            : SideSums(rule.SourceRank(0, 0), rule.source_stages(),
                                                       rule.source_devices());
@@ -289,7 +289,7 @@ Result<RankFiles> FilesOf(const ConvertOptions& options) {
   return RankFiles{.files = {{0, options.source.path}}};  // opening it reports the error
 }
 
-// All that files tell without a strategy.
+// The facts that files have without a strategy.
 Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   if (!options.parameters.empty()) {
     return InvalidArgumentError(

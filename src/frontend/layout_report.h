@@ -40,7 +40,7 @@ struct LayoutSide {
   int64_t first_rank = 0;  // not 0 if a stage is converted alone
   int64_t stages = 1;
   int64_t devices_per_stage = 1;
-  std::vector<FileBin> by_rank;   // ascending, equally many ranks each, but for the last one
+  std::vector<FileBin> by_rank;   // ascending; equally many ranks in each, except in the last
   std::vector<FileBin> by_stage;  // the same of stages
 };
 

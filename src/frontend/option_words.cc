@@ -74,7 +74,7 @@ std::string WordsOfName(std::string_view name, FrontEnd front_end, const OwnWord
 }  // namespace
 
 std::string WordsFor(std::string_view name, FrontEnd front_end, const OwnWords& own) {
-  // A name with its value may have words of its own.
+  // A name with its value may have its own words.
   std::string words = WordsOfName(name, front_end, own);
   const size_t equals = name.find('=');
   if (!words.empty() || equals == std::string_view::npos) return words;

@@ -88,7 +88,7 @@ StoredArray NoArray() {
   return {.name = {}, .shape = kNone, .framed = {}, .content = {}, .map_tensor = {}};
 }
 
-// Where types are described.
+// For descriptions of types.
 Strategy NoStrategy() { return Strategy::Make({{"", {.tensor_map = {{}}}}}).value(); }
 
 // Passes values and their parts to a sink.

@@ -108,7 +108,7 @@ struct ShownLayout {
 
 // A strategy as `inspect` shows it.
 struct ShownStrategy {
-  std::optional<Strategy> strategy = {};     // without a value only where types are described
+  std::optional<Strategy> strategy = {};     // without a value only in descriptions of types
   std::string meaning = {};                  // of the whole layout, in words
   std::vector<ShownLayout> parameters = {};  // that are shown
 };

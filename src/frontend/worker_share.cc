@@ -72,7 +72,7 @@ Result<Slurm> ReadSlurm(const Environment& environment) {
                                     "SLURM_ARRAY_TASK_MAX",  "SLURM_ARRAY_TASK_COUNT",
                                     "SLURM_ARRAY_TASK_STEP", "SLURM_PROCID",
                                     "SLURM_NTASKS",          "SLURM_STEP_NUM_TASKS"};
-  constexpr size_t kOfArray = 4;  // besides the step, which older versions do not set
+  constexpr size_t kOfArray = 4;  // older versions do not set the step
   std::optional<uint64_t> values[std::size(kNames)];
   for (size_t i = 0; i < std::size(kNames); ++i) {
     const auto number = NumberOf(environment, kNames[i]);

@@ -23,7 +23,7 @@
 namespace reshard {
 
 // Returns `read` with the arrays that `new_names` has under these names; it maps names of the file
-// to new ones. `path` is for messages. Errors: kMismatch where two would have one name.
+// to new ones. `path` is for messages. Errors: kMismatch if two would have one name.
 Result<IndexedFile> WithNames(IndexedFile read, const std::map<std::string, std::string>& new_names,
                               const std::string& path);
 

@@ -131,8 +131,8 @@ class FileWindows {
   // this subset.
   Granules ReadPastCache(ReservedMemory& buffer, uint64_t number, Granules granules,
                          Granules between);
-  // Asks for the bytes ahead, window by window, but for granules that are in `already`;
-  // ask(lock, entry, granules) is to do it.
+  // Requests the bytes ahead, window by window, without granules that are in `already`; ask(lock,
+  // entry, granules) makes the request.
   template <typename Ask>
   void AskAhead(ByteRange range, Granules Entry::*already, const Ask& ask);
   // Unmaps the granules, and takes the pages `own` out of the page cache. Returns the pages that

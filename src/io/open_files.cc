@@ -118,7 +118,7 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
   }
   const bool wants_map =
       access_ == SourceAccess::kMap || (access_ == SourceAccess::kAuto && !source->IsRemote());
-  // Without a map, for want of address space or because the storage has none, reads serve.
+  // If there is no map, for lack of address space or of support in the storage, reads serve.
   FilePages* const pages = source->pages();
   if (pages != nullptr && source->size() > 0 && wants_map && TakeAddresses(source->size())) {
     addresses = source->size();

@@ -133,7 +133,7 @@ class SourceFiles {
     // Bytes of windows, and of pages that were brought into the page cache, that are kept; besides
     // windows in use.
     uint64_t window_budget = uint64_t{64} << 20;
-    uint64_t header_budget = 0;  // the same, of where only headers were read so far
+    uint64_t header_budget = 0;  // the same for windows that only headers were read from
     SourceAccess access = SourceAccess::kAuto;
     std::stop_token stop = {};  // after a request, calls that want a file fail: kCancelled
     std::shared_ptr<const EncryptionKey> key = {};  // of encrypted files; null: none is decrypted

@@ -49,8 +49,8 @@ class Storage {
   // those of NoteInput.
   Status KeepFromOutputs(const std::string& path) const;
 
-  // Returns where `path` lies among the folders of this host; a place of another storage lies in
-  // none. Errors: kIo; kUnsupported for a URL.
+  // Returns the place of `path` among the folders of this host. A place of another storage is in no
+  // folder. Errors: kIo; kUnsupported for a URL.
   Result<PathLocation> Locate(const std::string& path) const;
 
   // Opens a file to read, and notes it. Never waits for another process. Errors: kNotFound;

@@ -62,7 +62,7 @@ class WindowCache {
   // more bytes for windows that only headers were read from.
   explicit WindowCache(uint64_t budget, uint64_t headers = 0)
       : budget_(budget), header_budget_(headers) {}
-  // Besides, counts the bytes of pages that are held in `pages`; before any file is opened.
+  // Also counts the bytes of held pages in `pages`. Call it before a file is opened.
   void CountPagesIn(std::shared_ptr<std::atomic<uint64_t>> pages) { pages_ = std::move(pages); }
   // Sets the limits for the future. A present excess goes when room is made next.
   void SetBudget(uint64_t budget, uint64_t headers);
@@ -178,7 +178,7 @@ class WindowCache {
   std::list<Entry> idle_;
   std::list<Entry> headers_;
   std::list<Entry> awaited_;
-  std::list<Entry> stayed_;  // went, but for pages that stayed; the last one at the end
+  std::list<Entry> stayed_;  // gone windows with pages that stayed; the last one at the end
   uint64_t held_ = 0;
   uint64_t header_bytes_ = 0;  // of the windows in headers_
   uint64_t held_peak_ = 0;

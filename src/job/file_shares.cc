@@ -55,7 +55,7 @@ struct Cut {
   uint64_t offset = 0;
 };
 
-// Moves a cut inside a file to an offset where a worker may begin. An encrypted file is not cut.
+// Moves a cut inside a file to an offset at which a worker may begin. An encrypted file is not cut.
 uint64_t RoundedOffset(uint64_t offset, const ManifestFile& file, uint64_t share) {
   const uint64_t size = file.size;
   const auto nearer = [offset](uint64_t low, uint64_t high) {

@@ -210,8 +210,8 @@ class JobFolder {
   // adds the content to `moved`. These entries need no second flush.
   Status MoveFolders(const Manifest& manifest, const OutputDirectory& target,
                      std::set<std::string>& moved) const;
-  // Moves the staged files and part records of `manifest` into place, durably but for the entries
-  // of the target folder itself.
+  // Moves the staged files and part records of `manifest` into place. This is durable except for
+  // the entries of the target folder itself.
   Status MoveFiles(const Manifest& manifest, const OutputDirectory& target) const;
 
   void Look() const {

@@ -61,7 +61,8 @@ struct PublishReport {
 // The warning about files of earlier sets, by name, that no manifest of `folder` lists any more.
 Warning FilesLeft(const std::string& folder, const std::vector<std::string>& names);
 
-// Adds to `report` what casts lost in the files of a set, `lost` by parameter, with warnings.
+// Adds to `report` the values that casts lost in the files of a set, `lost` by parameter, with
+// warnings.
 // Errors: kMismatch, if `checks` refuse that.
 Status ReportLost(const CheckChoice& checks, const std::map<std::string, LostValues>& lost,
                   PublishReport& report);

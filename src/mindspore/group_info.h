@@ -1,5 +1,5 @@
-// group_info files (SPEC.md), which a training run writes where GROUP_INFO_FILE is set: lists of
-// ranks that hold the same weights. Any number of threads may call these functions.
+// group_info files (SPEC.md), which a training run writes if GROUP_INFO_FILE is set: lists of ranks
+// that hold the same weights. Any number of threads may call these functions.
 #ifndef RESHARD_SRC_MINDSPORE_GROUP_INFO_H_
 #define RESHARD_SRC_MINDSPORE_GROUP_INFO_H_
 

@@ -177,7 +177,7 @@ class MindSporeTarget final : public Target {
   // another parameter is written under its name.
   Result<const PlanFindings::Parameter*> Note(const SourceTensor& tensor,
                                               PlanFindings& findings) const;
-  // As Note; fails, too, where target ranks planned before found another dtype or full shape.
+  // As Note; also fails if earlier target ranks have another dtype or full shape.
   Status NoteConverted(const SourceTensor& tensor, PlanFindings& findings) const;
   // Returns the dtype in which a parameter is written.
   Result<DType> TargetDTypeOf(const SourceTensor& tensor) const;

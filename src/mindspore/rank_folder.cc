@@ -227,7 +227,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   RankFolder found;
   FirstFew open;
   NumberRanges empty;
-  FirstFew other;  // those where MindSpore takes another file
+  FirstFew other;  // ranks for which MindSpore takes another file
   Steps steps;
   std::string_view example_extension;
   std::set<std::string> prefixes;

@@ -1,5 +1,5 @@
 // The rank folders of a training run, or the files of single ranks, as sources; their strategies
-// say where tensors lie.
+// give the places of tensors.
 //
 // Functions without state; any thread.
 #ifndef RESHARD_SRC_MINDSPORE_RANK_SOURCE_H_

@@ -79,7 +79,7 @@ Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view byt
       .on_encoded_layout =
           [&](std::string_view name, std::string_view layouts) {
             const size_t count = file.layouts.size();
-            // Where something is to be checked, on_layout does it.
+            // on_layout makes the checks, if there are any.
             if (layouts.empty() || layouts != last || count == kMaxStrategyLayouts ||
                 (count + 1) % kMemoryCheckInterval == 0) {
               encoded = layouts;

@@ -216,7 +216,7 @@ class ItemReader {
     return {};
   }
 
-  // Fails where readers would refuse the item.
+  // Fails if readers would refuse the item.
   template <typename Item>
   Status CheckSize(const Item& item) const {
     return item.ByteSizeLong() > kMaxStrategyItemBytes ? TooLarge() : Status();

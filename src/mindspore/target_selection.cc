@@ -197,8 +197,8 @@ Result<bool> MindSporeTarget::IsTextLeftOut(const std::string& name,
   return found.kind == ArrayKind::kText;
 }
 
-// If existing files differ, as when each parameter was saved once, a parameter in none of these is
-// in a missing file.
+// If existing files differ, as when each parameter was saved once, a parameter in no existing file
+// is in a missing one.
 Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
                                           const std::unordered_set<std::string_view>& seen) const {
   if (rule_.source() == nullptr) return CheckMissingReplicas();

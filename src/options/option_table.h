@@ -69,13 +69,13 @@ enum class OptionType {
   kKeyVariable,     // an environment variable with a key
 };
 
-// How records tell of an option (src/record/SPEC.md).
+// How records store an option (src/record/SPEC.md).
 enum class Effect {
   kNone,   // no effect on the bytes of a target, and not recorded
   kBytes,  // it does: "options" of origin.jsonl has it, and the fingerprint of a plan counts it
   // As kBytes. The fingerprint counts it as the first versions did (src/convert).
   kBytesAsBefore,
-  kBytesToldApart,  // as kBytesAsBefore, and origin.jsonl has members of its own for it
+  kBytesToldApart,  // as kBytesAsBefore, and origin.jsonl has separate members for it
 };
 
 // A value, by the type of its option: kWord and kSwitchOrWord have a text. A strategy is a text,
@@ -186,7 +186,7 @@ bool IsRecorded(const Option& option);
 // switch.
 std::string ValueInHelp(const Option& option);
 
-// Returns where options of a conversion go. Points into `spec`.
+// Returns the destinations for options of a conversion. Points into `spec`.
 OptionParts PartsOf(ConversionSpec& spec);
 
 // Sets the member of an option. `value` is of the option's type, and one of its words.

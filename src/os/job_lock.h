@@ -30,8 +30,8 @@ struct Patience {
 // FileLock: an open file that processes lock against each other.
 //
 // A flock, so it belongs to the open file and ends with its process, however that ends. On network
-// file systems it holds between hosts where their mounts have locks. Move-only; one thread at a
-// time. Two objects exclude each other within a process, too.
+// file systems it holds between hosts if their mounts have locks. Move-only; one thread at a time.
+// Two objects exclude each other within a process, too.
 class FileLock {
  public:
   enum class Mode { kExclusive, kShared };
@@ -43,7 +43,7 @@ class FileLock {
   // As Open, but does not make the file; it allows kShared only. Errors: kNotFound, kIo.
   static Result<FileLock> OpenToAsk(const OutputDirectory& folder, const std::string& name);
 
-  // Locks, or changes the mode of a lock that is held. Returns whether it could; where not, a lock
+  // Locks, or changes the mode of a lock that is held. Returns whether it could. If not, a lock
   // that was held may be lost. Errors: kIo, for a file system without locks above all.
   Result<bool> Try(Mode mode) const;
   // Waits until others have released it, locks exclusively, and signs. Errors: as Try; kCancelled;
@@ -74,7 +74,7 @@ class FileLock {
 // time.
 class JobLock {
  public:
-  // The folder in a target folder that holds the lock and all that is unfinished.
+  // The folder in a target folder with the lock and all unfinished files.
   static constexpr const char* kFolderName = ".reshard";
 
   // Makes the folder and its file `lock` in `target`, and locks it.

@@ -54,7 +54,7 @@ class MemoryMeter {
 // Owns it, move-only. Only committed parts count as memory of the process. Any thread.
 class ReservedMemory {
  public:
-  // `size` is a multiple of the page size. Errors: kResourceExhausted, for want of address space.
+  // `size` is a multiple of the page size. Errors: kResourceExhausted, for lack of address space.
   static Result<ReservedMemory> Make(size_t size);
 
   ReservedMemory() = default;

@@ -57,7 +57,7 @@ std::string Unescaped(std::string_view text) {
   return plain;
 }
 
-// What fails here leaves the streams as they are.
+// After a failure here, the streams stay as they are.
 void LeaveTerminal() {
   setsid();
   const FileDescriptor null(open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -123,14 +123,14 @@ Result<int> RunInBackground(const std::function<int(const std::function<void()>&
   if (pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
   const FileDescriptor from(ends[0]);
   FileDescriptor to(ends[1]);
-  std::fflush(nullptr);  // what the child would write once more
+  std::fflush(nullptr);  // so that the child does not write buffered text again
   const pid_t child = fork();
   if (child < 0) return ErrnoStatus(errno, "start", "a process");
   if (child == 0) {
     const int code = serve([&to] {
       LeaveTerminal();
       const char byte = 1;
-      // Whoever asked for it may have ended; it goes on all the same.
+      // The asking process may have ended; the child goes on in any case.
       if (write(to.get(), &byte, 1) == 1) to = FileDescriptor();
     });
     std::fflush(nullptr);

@@ -10,19 +10,19 @@
 
 namespace reshard {
 
-// Returns the type of the file system that is mounted on `path`, such as "ext4" or "fuse.reshard",
-// or nothing if none is. Does not ask that file system, whose server may have died. Errors: kIo;
-// kNotFound for a path in a folder that there is not.
+// Returns the type of the file system that is mounted on `path`, such as "ext4" or "fuse.reshard";
+// no value without a mount. Does not ask that file system, whose server may have died. Errors: kIo;
+// kNotFound for a path in a folder that does not exist.
 Result<std::optional<std::string>> MountedOn(const std::string& path);
 
-// Unmounts what is mounted on `path`: by itself where this process may, else by fusermount3.
-// Errors: kAlreadyExists where it is in use; kIo.
+// Unmounts the file system on `path`: directly if this process may, else by fusermount3. Errors:
+// kAlreadyExists if it is in use; kIo.
 Status Unmount(const std::string& path);
 
-// Calls `serve` in a child process, which goes on without this one once it has called `ready`: then
-// it has a session of its own, nothing to read and nowhere to write. Returns 0 then, and else what
-// the child, which has failed, returned. In the child, it does not return. Only for a process with
-// one thread. Errors: kIo.
+// Calls `serve` in a child process. Once the child has called `ready`, it goes on without this
+// process: it has its own session, and its standard streams are empty. Returns 0 then. If the child
+// fails before that, returns its result. In the child, the function does not return. Only for a
+// process with one thread. Errors: kIo.
 Result<int> RunInBackground(const std::function<int(const std::function<void()>& ready)>& serve);
 
 }  // namespace reshard

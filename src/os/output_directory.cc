@@ -147,7 +147,7 @@ Result<std::optional<OutputDirectory::Entry>> OutputDirectory::Look(const std::s
 }
 
 Result<std::vector<std::string>> OutputDirectory::Names() const {
-  // A descriptor of its own: the position in the folder belongs to the open file.
+  // A new descriptor, because the position in the folder belongs to the open file.
   const int own = Uninterrupted([&] { return openat(fd(), ".", kFolderFlags); });
   if (own < 0) return ErrnoStatus(errno, "list the folder", path_);
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(own), closedir);  // owns it

@@ -77,7 +77,7 @@ class OutputDirectory {
   // Moves `name` to `to_name` of `to`, in place of a file that is there.
   Status Rename(const std::string& name, const OutputDirectory& to,
                 const std::string& to_name) const;
-  // Returns false where something is mounted between this folder and `to`, so that no file can be
+  // Returns false if a file system is mounted between this folder and `to`, so that no file can be
   // moved from the one to the other. Moves nothing.
   bool CanMoveTo(const OutputDirectory& to) const;
   // Removes a file or link; ok if there is none.

@@ -36,7 +36,7 @@ Result<OutputPipe> OutputPipe::StandardOutput() {
 }
 
 void OutputPipe::Dismiss(const std::string& path) {
-  // Fails where nobody waits.
+  // Fails if no program waits.
   const FileDescriptor fd(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }
 
@@ -46,7 +46,8 @@ Status OutputPipe::Prepare() const {
         "{}: is a terminal, and a checkpoint is no text; pass it on by a pipe, or name a file",
         Escape(name_)));
   }
-  // As much as anybody may have: fewer turns of writer and reader. Fails where it is no pipe.
+  // The greatest size for every user, so that writer and reader take fewer turns. Fails if it is
+  // not a pipe.
   constexpr int kPipeBytes = 1 << 20;
   static_cast<void>(fcntl(fd_, F_SETPIPE_SZ, kPipeBytes));
   return {};

@@ -11,7 +11,7 @@
 
 namespace reshard {
 
-// Move-only; one thread at a time. Where SIGPIPE is ignored, a reader that has gone is kIo.
+// Move-only; one thread at a time. If SIGPIPE is ignored, a reader that has gone is kIo.
 class OutputPipe {
  public:
   // Returns whether bytes can be passed on at `path`: a pipe, a socket's file or a character
@@ -25,8 +25,8 @@ class OutputPipe {
   // Standard output, which stays open. Errors: kInvalidArgument for a terminal.
   static Result<OutputPipe> StandardOutput();
 
-  // Lets a program go that waits for somebody to open the pipe at `path`: it finds the end of the
-  // data. Does nothing where nobody waits.
+  // Releases a program that waits for the pipe at `path` to be opened: it gets the end of the data.
+  // Has no effect if no program waits.
   static void Dismiss(const std::string& path);
 
   // Writes all bytes. Errors: kIo.
@@ -40,7 +40,7 @@ class OutputPipe {
       : owned_(std::move(owned)), fd_(fd), name_(std::move(name)) {}
   Status Prepare() const;
 
-  FileDescriptor owned_;  // none of standard output
+  FileDescriptor owned_;  // empty for standard output
   int fd_ = -1;
   std::string name_;
 };

@@ -111,7 +111,7 @@ Status WriteBack::WaitFor(uint64_t most) {
   while (bytes_ > most) {
     const auto oldest = std::find_if(pieces_.begin(), pieces_.end(),
                                      [](const Piece& piece) { return !piece.busy; });
-    if (oldest == pieces_.end()) {  // other threads wait for all that is left
+    if (oldest == pieces_.end()) {  // other threads wait for all that are left
       changed_.wait(lock);
       continue;
     }

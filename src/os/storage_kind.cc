@@ -52,7 +52,7 @@ bool HasCheapReads(int fd) {
   if (fstat(fd, &status) != 0) return false;
   const std::string device =
       fmt::format("/sys/dev/block/{}:{}", major(status.st_dev), minor(status.st_dev));
-  // A partition has no queue of its own: it lies in the folder of its disk.
+  // A partition has no queue; it lies in the folder of its disk.
   for (const char* queue : {"/queue/rotational", "/../queue/rotational"}) {
     const FileDescriptor file(open((device + queue).c_str(), O_RDONLY | O_CLOEXEC));
     char digit = 0;

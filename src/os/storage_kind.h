@@ -6,7 +6,7 @@ namespace reshard {
 
 enum class StorageKind {
   kMemory,     // a write is a copy, without waits
-  kLocalDisk,  // where direct writes were measured to pay
+  kLocalDisk,  // direct writes were measured to be faster
   kRemote,     // network and FUSE file systems: a map is slow, and writes need their buffering
   kOther,
 };

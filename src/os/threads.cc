@@ -97,8 +97,8 @@ class TaskList {
   bool stopped_ = false;
   size_t failed_ = 0;
   Status failure_;
-  // Made before any thread is: making it could fail for want of memory, and no exception may leave
-  // a thread.
+  // Made before the threads, because making it could fail for lack of memory, and no exception may
+  // leave a thread.
   Status cancelled_ = CancelledError("stopped on request");
 };
 

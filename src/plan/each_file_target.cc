@@ -26,7 +26,7 @@ namespace {
 // Bytes that are held for an array's name while a file is planned.
 constexpr uint64_t kOfName = 64;
 
-// Fails where two arrays would have one name in the target; renames alone bring that about.
+// Fails if two arrays would have one name in the target, which only renames can cause.
 Status CheckNames(const ParameterChoice& choice, const std::vector<std::string>& names,
                   const std::string& path) {
   if (choice.renames().empty()) return {};

@@ -38,8 +38,8 @@ class EachFileTarget final : public Target {
   // MakeFile opens the one source file that there is.
   void IndexSources(std::span<const int64_t> /*files*/, const Indexers& /*indexers*/,
                     const std::stop_token& /*stop*/) const override {}
-  // Arrays are in the order of the bytes of their names in the source. Errors, besides: kMismatch
-  // for a source file that is in the target's container already.
+  // Arrays are in the order of the bytes of their names in the source. More errors: kMismatch for a
+  // source file that is in the target's container already.
   Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const override;
 
  private:

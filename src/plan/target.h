@@ -35,7 +35,7 @@ struct Indexers {
   }
 
   size_t workers;  // as long as they keep a disk busy
-  size_t waiting;  // where mostly they wait for it
+  size_t waiting;  // if they mostly wait for it
 };
 
 class Target {
@@ -73,7 +73,7 @@ class Target {
 
   // Whether files state a CRC-32 of themselves; said before any is planned.
   void set_states_crc(bool states) { states_crc_ = states; }
-  // The same, where only these do.
+  // The same, if only these do.
   void set_files_with_crc(std::set<int64_t> files) { files_with_crc_ = std::move(files); }
 
   // Makes the file and plans it (MakePlan).

@@ -66,7 +66,7 @@ struct TargetPlan {
   NameArena names;              // that contents refer to
   // How the file states its CRC-32, whose place has 0 in the plan; null if it states none.
   const CrcStatement* crc = nullptr;
-  uint64_t making_bytes = 0;  // of memory, about, that was held besides to make it
+  uint64_t making_bytes = 0;  // about the additional memory for making it
 
   bool StatesCrc(CrcPlace place) const { return crc != nullptr && crc->place == place; }
 };

@@ -13,7 +13,7 @@
 
 namespace reshard {
 
-// Returns the members of a JSON object, such as `"prefix":"net"`, that tell of `value`; empty where
+// Returns the members of a JSON object, such as `"prefix":"net"`, that describe `value`; empty if
 // records have no values of its type.
 std::string OptionAsJson(const Option& option, const OptionValue& value);
 

@@ -232,7 +232,7 @@ Status ReadWithAdvice(std::string_view text, const std::string& where, const Jso
 void AppendValueAsJson(const RecordedValue& value, std::string& json) {
   json += R"({"name":)";
   AppendBytesAsJson(value.name, json);
-  // Room for all that follows, so that each piece is but copied.
+  // Room for all pieces, so that each is only copied.
   constexpr size_t kMostWords = 256;
   constexpr size_t kMostOfNumber = std::numeric_limits<uint64_t>::digits10 + 2;  // and a comma
   const Box& box = value.box;

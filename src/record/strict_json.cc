@@ -21,7 +21,7 @@ constexpr unsigned char kFirstHigh = 0x80;
 constexpr char kFirstPlain = ' ';
 constexpr char kLastPlain = '~';
 
-// With two backslashes for each, and, where asked for, \xHH for each byte beyond ASCII.
+// With two backslashes for each, and, on request, \xHH for each byte beyond ASCII.
 std::string Escaped(std::string_view bytes, bool escape_high) {
   std::string text;
   text.reserve(bytes.size());

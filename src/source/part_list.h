@@ -55,7 +55,7 @@ class PartList {
     std::string_view name;
     std::optional<DType> dtype;  // if it is known without a file
     const Shape* full = nullptr;
-    std::span<const Part> parts;  // by where their boxes begin, their extents and ranks
+    std::span<const Part> parts;  // by the begins and extents of their boxes, then by rank
     size_t bounds = 0;            // a place in bounds_
   };
 

@@ -60,7 +60,7 @@ struct SourceTensor {
   }
 };
 
-// A box of a tensor and where its bytes lie.
+// A box of a tensor, and the place of its bytes.
 struct PlacedPiece {
   int64_t rank = 0;
   FileId file = 0;
@@ -105,7 +105,7 @@ class Placement {
   // Facts about a placed tensor that need no file.
   struct Told {
     int64_t stage = 0;                // that its values come from
-    ArrayPlace teller;                // the array that tells all that is not told here
+    ArrayPlace teller;                // the array with all other facts
     std::optional<DType> dtype = {};  // if it is told, `full_shape` is, and no file is opened
     const Shape* full_shape = nullptr;
   };

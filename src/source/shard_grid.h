@@ -32,9 +32,9 @@ class ShardGrid {
     int64_t weight = 1;  // of the digit in the part, (part / weight) % size; the grid works it out
   };
 
-  // The grid of `devices` ranks, cuts[d] parts along dimension d. `digits`
-  // together count the ranks and, slowest first, the parts of each dimension. Where `modulus` is
-  // not 0, all digits are free and the part of dimension 0 is rank % modulus instead.
+  // The grid of `devices` ranks, cuts[d] parts along dimension d. `digits` together count the ranks
+  // and, slowest first, the parts of each dimension. Where `modulus` is not 0, all digits are free,
+  // and the part of dimension 0 is rank % modulus.
   ShardGrid(int64_t devices, std::vector<int64_t> cuts, std::vector<Digit> digits, int64_t modulus);
 
   // The grid of a single rank that holds the whole tensor.

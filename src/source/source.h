@@ -54,7 +54,7 @@ class Source {
   bool IsKnownWithoutCrc(int64_t rank) const;
   // Returns the index of the file; null if there is no file.
   Result<TableHandle> TableOf(int64_t stage, int64_t local) const;
-  // Returns the index of the file that tells of `tensor`.
+  // Returns the index of the file that describes `tensor`.
   Result<TableHandle> TableOf(const SourceTensor& tensor) const { return tables_.Get(tensor.file); }
   // Returns the FileTable::id() of the index. Returns 0 if there is no file. Also returns 0 if a
   // rank that, by a list, holds the same has another table, because then the table is incomplete.

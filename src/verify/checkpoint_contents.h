@@ -61,9 +61,10 @@ struct CheckpointContents {
   uint64_t bytes = 0;  // that were read
 };
 
-// Reads the files of all ranks of a checkpoint. `parameters` are those that `choice` takes, and
-// `strategy` is the source's, null for none. Work is counted in bytes of the files. Errors:
-// kMismatch when no file holds a shard, or where a layout does not fit; as SourceFiles; kCancelled.
+// Reads the files of all ranks of a checkpoint. `parameters` are the parameters that `choice`
+// takes, and `strategy` is the source's, null for none. Work is counted in bytes of the files.
+// Errors: kMismatch if no file holds a shard, or if a layout does not fit; as SourceFiles;
+// kCancelled.
 Result<CheckpointContents> ReadContents(const Source& source, const Strategy* strategy,
                                         const ParameterChoice& choice,
                                         const std::vector<SourceTensor>& parameters,

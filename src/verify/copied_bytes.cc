@@ -9,7 +9,7 @@
 namespace reshard {
 namespace {
 
-// A gap of so many bytes between two runs is read rather than opening another window.
+// The largest gap between two runs that is read to save another window.
 constexpr uint64_t kMaxGap = uint64_t{64} << 10;
 
 // Calls visit(copy, row) for all runs that `copies` move to `target`, under the fault guard.

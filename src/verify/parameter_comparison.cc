@@ -141,7 +141,7 @@ Result<std::vector<PairDifference>> CompareParameters(const Source& a, const Sou
   std::mutex mutex;  // guards differences
   const auto compare = [&](size_t index, ByteRange piece, const std::stop_token& stop) -> Status {
     PairReader reader(a, b, pairs[index], with_values);
-    const auto is_known = [&] {  // all that there is to know
+    const auto is_known = [&] {  // the result is complete
       const std::scoped_lock lock(mutex);
       return differences[index].differs && !reader.with_values();
     };

@@ -45,7 +45,7 @@ struct ReadUnit {
 
 // Few enough to be held while they are read.
 constexpr size_t kMostInUnit = 256;
-// A gap of so many bytes between two parameters is read rather than opening another window.
+// The largest gap between two parameters that is read to save another window.
 constexpr uint64_t kMostBetween = uint64_t{64} << 10;
 
 // Bytes that a thread requests from a server, ahead of its reads.

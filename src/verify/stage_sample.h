@@ -40,7 +40,7 @@ struct SampledNames {
       : choice(takes), unmatched(others) {}
 
   const ParameterChoice& choice;
-  // Names whose tensors should be the same in all ranks of a stage, whatever a layout says; sorted.
+  // Names whose tensors should be the same in all ranks of a stage, under any layout; sorted.
   std::span<const std::string> unmatched;
 };
 
@@ -152,7 +152,7 @@ class StageSample {
 
   Status ReadOpened(SampledRank& rank, FileId file);
   Status ReadUnopened(SampledRank& rank, const std::string& path);
-  // Reads a parameter at the places of the reference. Returns false where other headers are there.
+  // Reads a parameter at the places of the reference. Returns false if there are other headers.
   Result<bool> ReadAlike(SourceFiles& files, FileId file, const SampledParameter& parameter,
                          SampledShard& shard);
   // Reads it where `info`, which may be null, has it in a file with another table.
@@ -182,7 +182,7 @@ class StageSample {
   std::vector<SampledShard> reference_shards_;  // as parameters_
   std::vector<SampledRank> ranks_;
   int64_t reads_of_index_ = 0;      // that a file with another table may cost
-  int64_t reads_of_unmatched_ = 0;  // likewise, where unmatched tensors are compared
+  int64_t reads_of_unmatched_ = 0;  // likewise, if unmatched tensors are compared
 };
 
 }  // namespace reshard

@@ -28,7 +28,7 @@ struct ManifestSet {
   std::vector<Damage> damages = {};     // the others, and lists of checksums of other files
   std::vector<std::string> notes = {};  // lists of checksums that are missing
 
-  // Reads all that there are in the folder at `path`.
+  // Reads all manifests in the folder at `path`.
   // Errors: kNotFound when there is none; kUnsupported for another schema version; kIo.
   static Result<ManifestSet> Open(const std::string& path);
 

@@ -136,7 +136,7 @@ class ChunkFeed {
     uint64_t digested = 0;  // chunks: the number of the one that has the baton
     uint64_t written = 0;   // bytes
   };
-  // Where something is: group, how much of the part lies before it, part.
+  // A place: group, bytes of the part before it, part.
   using Place = std::tuple<size_t, double, size_t>;
   struct Group {
     size_t number = 0;
@@ -163,7 +163,7 @@ class ChunkFeed {
   void AskBehind(const Group& group, Chunk& chunk);
   // Whether all of `group` has been asked for.
   static bool IsAsked(const Group& group);
-  // Whether all that is open has been asked for, and there is more: then it is time to open it.
+  // Whether all open parts have been requested, and there are more. Then it is time to open these.
   bool MayOpenAhead() const;
   bool done() const;
   void OpenNext(std::unique_lock<std::mutex>& lock);
@@ -200,7 +200,7 @@ class ChunkFeed {
   bool failed_ = false;
   Place failed_at_{};  // after a failure: chunks from this place on are not wanted
   Status failure_;
-  // Made before any lane is at work: making it could fail for want of memory.
+  // Made before any lane works, because making it could fail for lack of memory.
   Status cancelled_ = CancelledError("stopped on request");
 };
 

@@ -20,7 +20,7 @@
 namespace reshard {
 namespace {
 
-// A gap of so many bytes between two runs is read rather than opening another window.
+// The largest gap between two runs that is read to save another window.
 constexpr uint64_t kMaxGap = uint64_t{64} << 10;
 // The same between the source bytes of two copies. Such a gap is a header, or fills a page.
 constexpr uint64_t kMaxBetween = 4096;
@@ -32,11 +32,11 @@ struct Stretch {
   size_t copies = 1;
 };
 
-// The search looks at this many of the last stretches only. A reader that alternates between more
-// files would gain little.
+// The search looks only at this many of the last stretches. With more files in turn, the gain would
+// be small.
 constexpr size_t kMostStretches = 64;
 
-// Adds source bytes that are to be read behind those before.
+// Adds source bytes that are read after the earlier ones.
 void AddToStretches(FileId file, ByteRange range, std::vector<Stretch>& stretches) {
   const size_t oldest = stretches.size() - std::min(stretches.size(), kMostStretches);
   for (size_t i = stretches.size(); i > oldest; --i) {
@@ -361,7 +361,7 @@ Status AddRuns(const BlockCopy& copy, ByteRange range, WindowCopier& copier) {
   const CopyDim inner = outer.dims.back();
   outer.dims.pop_back();
   outer.run_length = (inner.count - 1) * inner.target_stride + copy.run_length;
-  // Beginning so much earlier that no innermost loop that reaches into `range` gets cut in front.
+  // So far before the range that no innermost loop that reaches into `range` is cut in front.
   const uint64_t earlier = std::min(range.offset, outer.run_length - 1);
   const ByteRange reach{range.offset - earlier, range.length + earlier};
   for (RunCursor loop(outer, reach); !loop.done(); loop.Next()) {

@@ -25,8 +25,7 @@
 namespace reshard {
 namespace {
 
-// A thread that fills chunks, with another one that writes them where writing has to wait for a
-// disk.
+// A thread that fills chunks, with another one that writes them if writing has to wait for a disk.
 //
 // Two buffers go back and forth between the threads; a lane that writes by itself has one. A lane
 // lives for the whole run. Run() is called by one thread.

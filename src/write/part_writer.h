@@ -29,7 +29,7 @@ namespace reshard {
 // The most bytes of a chunk; a lane holds up to two.
 inline constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
 
-// What is to be written. The functions are called by any lane, several at a time.
+// The parts to write. Any lane may call the functions, several at a time.
 struct PartWork {
   std::vector<FilePart> parts;
   // Numbers of parts, those that advance together in one group. Groups are begun in this order.
@@ -38,10 +38,10 @@ struct PartWork {
   std::function<Result<PlanHandle>(size_t file)> plan;
   // Files are written so, each whole; without a value as planned.
   std::optional<BlockCipher> encryption = {};
-  bool digests = true;           // prove what is written, and state its digests in the records
-  bool refuse_overflow = false;  // fail where a cast made a finite value infinite or NaN
+  bool digests = true;           // prove the written bytes, and state their digests in the records
+  bool refuse_overflow = false;  // fail if a cast made a finite value infinite or NaN
   std::string fingerprint;       // of the plan of all files, for the records
-  SourceNames sources;           // all that plans name, for the records
+  SourceNames sources;           // all sources of the plans, for the records
   WriteOptions write = {};       // how files are written
   // With bytes that were written, or, `kept`, those of a part that need not be; may be empty.
   std::function<void(uint64_t bytes, bool kept)> progress = {};

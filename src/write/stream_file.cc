@@ -60,10 +60,10 @@ class ChunkRing {
     return {slot.buffer.data(), range.length};
   }
 
-  // A thread that gathers chunks until all are gathered, or nobody wants more.
+  // A thread that gathers chunks until all are gathered, or until no more are wanted.
   void FillAll();
   Status Fill(uint64_t chunk, Slot& slot);
-  // Reads ahead what a chunk is made of. What is wrong with a source is said when it is filled.
+  // Reads ahead the source bytes of a chunk. Filling the chunk reports errors.
   void Prefetch(ByteRange range) const;
   void End();
 
@@ -76,7 +76,7 @@ class ChunkRing {
   LostInCasts& lost_;
   std::optional<TargetDigest> proof_;  // of the thread that takes
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::vector<Slot> slots_;
   uint64_t next_ = 0;   // chunk to be gathered

@@ -26,8 +26,8 @@ struct StreamOptions {
 // Takes bytes from offset `offset` of the file on. It may change them before it passes them on.
 using ChunkTaker = std::function<Status(uint64_t offset, std::span<std::byte> chunk)>;
 
-// Calls `take` with the bytes `range`, chunk by chunk, in order, from the calling thread. What
-// casts lost is added to `lost`. Errors: as `take`, of FillTarget and of Prove, the first by place;
+// Calls `take` with the bytes `range`, chunk by chunk, in order, from the calling thread. Values
+// that casts lost are added to `lost`. Errors: as `take`, FillTarget and Prove, the first by place;
 // kCancelled; kResourceExhausted.
 Status StreamFile(SourceFiles& files, const TargetPlan& plan, ByteRange range,
                   const StreamOptions& options, LostInCasts& lost, const ChunkTaker& take);

@@ -140,7 +140,7 @@ bool Touches(ByteRange part, uint64_t size, ByteRange content) {
 
 Digest128 SumOf(const std::string& hex) {
   const auto digest = ParseHex(hex);
-  return digest ? *digest : Digest128();  // none where records have no digests
+  return digest ? *digest : Digest128();  // no value if records have no digests
 }
 
 // A Value, added up over the parts that have its bytes.

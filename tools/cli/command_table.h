@@ -22,7 +22,7 @@ struct ArgumentEntry {
   TakesValue takes_value = TakesValue::kNo;
   bool required = false;
   bool repeatable = false;
-  std::vector<std::string> words;  // the values that there are, where value_name lists some
+  std::vector<std::string> words;  // the values, if value_name lists some
   bool is_path = false;            // the value names a file or a folder
 };
 

@@ -228,7 +228,7 @@ std::string Line(const CommandEntry& command, const std::string& what) {
   return fmt::format("complete -c reshard -n '__reshard_at {}' {}\n", command.name, what);
 }
 
-// Where files are wanted; else the words there are, perhaps none.
+// File names if they are wanted; else the possible words, perhaps none.
 std::string FishValue(const ArgumentEntry& argument) {
   if (argument.is_path) return "-r -F";
   return "-x -a " + FishQuoted(fmt::format("{}", fmt::join(argument.words, " ")));

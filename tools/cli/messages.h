@@ -88,8 +88,8 @@ int Fail(const Status& status);
 // Replaces the current line of the terminal, without ending it; an empty text clears it.
 void PrintProgressLine(std::string_view text);
 
-// How far a call is told, on one line of the terminal or as JSON lines. But for kNone, a log gets a
-// line every 30 s as well.
+// How far a call is told, on one line of the terminal or as JSON lines. Except for kNone, a log
+// also gets a line every 30 s.
 enum class ProgressStyle {
   kNone,
   // on stderr: phase, percent, bytes, files, rate and time left; at most 10 times a second, and

@@ -63,7 +63,7 @@ const ModuleTree::Node* ModuleTree::Fork(const Node& node, std::string& label) {
     if (!label.empty()) label += ".";
     label += PrintableName(place->label);
     if (!place->numbers.empty()) label += fmt::format(" x {}", place->numbers.size());
-    // A name may end where others go on.
+    // A name may be the begin of others.
     const bool same = place->children.size() == 1 && place->children[0]->names == place->names;
     if (!same || !place->numbers.empty()) return place;
     place = place->children[0].get();

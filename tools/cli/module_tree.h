@@ -45,7 +45,7 @@ class ModuleTree {
 
   static Node& Child(Node& node, std::string_view part);
   static bool IsNumber(std::string_view part);
-  // The node below `node` where names part, and how it is called from there.
+  // The node below `node` at which names part, and its name from there.
   static const Node* Fork(const Node& node, std::string& label);
 
   Node root_;

@@ -1,4 +1,4 @@
-// RunProgram: all that the program `reshard` does, which the Python package's script calls, too.
+// RunProgram: the whole program `reshard`. The Python package's script calls it, too.
 #ifndef RESHARD_TOOLS_CLI_PROGRAM_H_
 #define RESHARD_TOOLS_CLI_PROGRAM_H_
 

@@ -45,7 +45,7 @@ std::string WrittenFilesText(const std::vector<WrittenFile>& files);
 // The message of a conversion that found its set in `target`.
 std::string AlreadyPublishedText(const std::string& target);
 
-// Returns "3 parameters left out, 2 renamed", or "" for none of either.
+// Returns "3 parameters left out, 2 renamed", or "" if both are 0.
 std::string ChoiceText(uint64_t left_out, uint64_t renamed);
 
 // Tells the user the process that a command waits for: LockWaiting::report.

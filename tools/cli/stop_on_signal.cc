@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
-// Requesting a stop takes locks and runs callbacks, which a signal handler must not; posting a
-// semaphore is all that it does.
+// Requesting a stop takes locks and runs callbacks, which a signal handler must not; so it only
+// posts a semaphore.
 sem_t wake_waiter;
 
 void OnSignal(int /*signal*/) {

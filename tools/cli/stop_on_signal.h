@@ -34,8 +34,8 @@ class StopOnSignal {
   void Wait();
 
   std::stop_source source_;
-  // Of the thread before. It and all that it starts have the signals blocked: the kernel might
-  // leave one to a thread that waits for a disk, which handles none meanwhile.
+  // Of the thread before. It and its threads have the signals blocked. Otherwise the kernel might
+  // give a signal to a thread that waits for a disk and cannot handle it meanwhile.
   sigset_t mask_ = {};
   std::atomic<bool> ending_ = false;
   std::jthread waiter_;

@@ -81,7 +81,7 @@ constexpr const char* kWithAgainst = "With --against, as given to convert";
 
 std::string DamageText(const Damage& damage) {
   std::string text = fmt::format("{}: {}", PrintableName(damage.path), DamageKindName(damage.kind));
-  // That a file is missing is all that there is to say.
+  // For a missing file there is no more to say.
   if (damage.kind != Damage::Kind::kMissing) text += ": " + PrintableText(damage.detail);
   text += '\n';
   if (damage.block) {

@@ -3,9 +3,10 @@
 
 Usage: readme_figures.py [--bless]
 
-All figures come from docs/reference/performance.md: its tables `warm` and `cold` of the suite, and
-its table `memory`. --bless writes the tables between `<!-- figures -->` and `<!-- end of figures -->`
-and draws docs/images/time_and_memory.svg. Without it, what differs is an error.
+All figures come from docs/reference/performance.md: its tables `warm` and `cold` of the suite,
+and its table `memory`. --bless writes the tables between `<!-- figures -->` and
+`<!-- end of figures -->`, and draws docs/images/time_and_memory.svg. Without it, a difference is
+an error.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-// RunGenProgram: all that the program `reshard-gen` does, which makes a sharded Llama-like
-// checkpoint with its strategy files.
+// RunGenProgram: the whole program `reshard-gen`, which makes a sharded Llama-like checkpoint with
+// its strategy files.
 #ifndef RESHARD_TOOLS_GEN_GEN_PROGRAM_H_
 #define RESHARD_TOOLS_GEN_GEN_PROGRAM_H_
 

@@ -69,7 +69,7 @@ class Svg {
   void Line(double x1, double y1, double x2, double y2, std::string_view css_class);
   // A line through points, in order.
   void Path(const std::vector<std::pair<double, double>>& points, std::string_view css_class);
-  // `text` is HTML; `css_class` may name "end" or "middle" for where (x, y) is.
+  // `text` is HTML; `css_class` may be "end" or "middle", the place of (x, y).
   void Text(double x, double y, std::string_view text, std::string_view css_class);
 
   // Returns the element.

@@ -31,7 +31,7 @@ std::string Section(std::string_view heading, std::string_view content) {
   return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", heading, content);
 }
 
-// ", the largest 200 of 3000" where not all fit a table.
+// ", the largest 200 of 3000" if not all fit a table.
 std::string FirstOf(std::string_view which, size_t all) {
   return all <= kMostRows ? std::string() : fmt::format(", {} {} of {}", which, kMostRows, all);
 }

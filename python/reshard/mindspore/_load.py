@@ -123,7 +123,7 @@ def _safetensors_crc(file: _reshard.File, described: list[Any], of_mindspore: bo
 def _verify(path: str, format: str, file: _reshard.File, described: list[Any]) -> None:
     """Compares the file with its stated CRC, if it has one."""
     stated = file.crc()
-    # MindSpore leaves MapTensors out of the CRC in a way of its own.
+    # MindSpore leaves MapTensors out of the CRC in a special way.
     if stated is None or any(kind == "map" for _, kind, *_ in described):
         return
     if format == "ckpt":

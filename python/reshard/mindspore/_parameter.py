@@ -171,7 +171,7 @@ def _is_float(dtype: DType) -> bool:
 
 
 def framework_of(framework: Framework) -> types.ModuleType | None:
-    """Returns the module mindspore, or None where light Parameters are to be made."""
+    """Returns the module mindspore, or None for light Parameters."""
     if framework not in ("auto", "mindspore", "numpy"):
         raise _errors.InvalidArgumentError(
             f"framework: expected 'auto', 'mindspore' or 'numpy', found {framework!r}"
@@ -214,7 +214,7 @@ def parts_of(parameter: Any) -> tuple[NDArray[Any], str]:
     name = str(parameter.dtype)
     if name in _dtypes._NUMPY:
         return np.asarray(parameter.asnumpy()), name
-    # asnumpy() of MindSpore has bfloat16 of its own.
+    # asnumpy() of MindSpore uses its own bfloat16.
     dtype = _dtypes.to_numpy(name, 1)
     raw = np.frombuffer(bytearray(parameter.get_bytes()), dtype=dtype)
     return raw.reshape(tuple(parameter.shape)), name

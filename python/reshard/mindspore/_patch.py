@@ -153,7 +153,7 @@ def patch(*names: str) -> Patched:
 
 
 def unpatch() -> int:
-    """Puts MindSpore's functions back where patch() took them out. Returns the number of bindings."""
+    """Puts back MindSpore's functions that patch() replaced. Returns the number of bindings."""
     return _put_back(list(_bindings))
 
 
