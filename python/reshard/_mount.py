@@ -20,6 +20,10 @@ def _listed(value: Any) -> list[Any]:
     return [value] if isinstance(value, (str, int, os.PathLike)) else list(value)
 
 
+def _text(value: StrPath | int | float) -> str:
+    return os.fspath(value) if isinstance(value, (str, os.PathLike)) else str(value)
+
+
 def _word(name: str) -> str:
     return "--" + name.replace("_", "-")
 
@@ -37,7 +41,7 @@ def _values(name: str, kind: str, value: Any, folder: str) -> list[str]:
         value = path
     if kind == "casts" and is_mapping(value):
         value = [f"{glob}={dtype}" if glob else dtype for glob, dtype in value.items()]
-    return [f"{_word(name)}={os.fspath(each) if isinstance(each, os.PathLike) else each}" for each in _listed(value)]
+    return [f"{_word(name)}={_text(each)}" for each in _listed(value)]
 
 
 class Mount:
@@ -128,7 +132,8 @@ class Mount:
 
 def _failure(said: str) -> _errors.Error:
     """The error that the program ended with."""
-    for start in reversed([match.start() for match in re.finditer(r"^reshard: error: ", said, re.M)]):
+    starts = [match.start() for match in re.finditer(r"^reshard: error: ", said, re.M)]
+    for start in reversed(starts):
         found = _ERROR.match(said[start:])
         if found:
             return _errors.of_code(found[1], found[2].strip())

@@ -328,7 +328,9 @@ class EndWatch {
         constexpr int kLook = 100;  // milliseconds
         pollfd waits = {.fd = is_pipe && !ended ? STDIN_FILENO : -1, .events = 0, .revents = 0};
         ended = poll(&waits, 1, kLook) > 0 || ended;
-        if (ended || fuse_session_exited(session) != 0) pthread_kill(loop, SIGTERM);
+        if (ended || fuse_session_exited(session) != 0) {
+          pthread_kill(loop, SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread): is handled
+        }
       }
     });
   }
