@@ -33,7 +33,7 @@ enum class RanksRead { kOneReplica, kAll };
 struct SourceTensors {
   std::unique_ptr<OpenedSource> source;
   ParameterChoice choice;
-  RanksRead ranks;
+  RanksRead ranks = RanksRead::kAll;
   std::vector<SourceTensor> tensors;  // that it takes, in the order of the files
   uint64_t left_out = 0;              // of the others
   std::string first_left_out;

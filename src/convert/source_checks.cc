@@ -183,8 +183,9 @@ uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stage
 Status CheckNoneDiffer(const ReplicaReport& replicas) {
   if (replicas.differing == 0) return {};
   FirstFew list;
-  for (const ReplicaReport::Difference& difference : replicas.differences)
+  for (const ReplicaReport::Difference& difference : replicas.differences) {
     list.Add(Words(difference));
+  }
   list.AddUnnamed(replicas.differing - replicas.differences.size());
   return MismatchError(fmt::format(
       "{} of {} parameters differ between source ranks that ought to hold the same; most likely "

@@ -125,14 +125,8 @@ class Fields {
   }
 
   void Put(const ConvertReport& report, const ReportedCall& call) {
-    Begin("ConvertReport", kReport)
-        .Add("target", call.place)
-        .Add("files", report.files)
-        .Add("parameters", report.parameters)
-        .Add("left_out", report.left_out)
-        .Add("renamed", report.renamed)
-        .Add("largest", report.largest);
-    AddSource(report)
+    Begin("ConvertReport", kReport).Add("target", call.place).Add("files", report.files);
+    AddFindings(report)
         .Add("source_ranks", report.source_ranks)
         .Add("bytes_read", report.bytes_read)
         .Add("bytes_written", report.bytes_written)
@@ -242,12 +236,8 @@ class Fields {
     Begin("PlanReport", kReport)
         .Add("sources", report.sources)
         .Add("targets", report.targets)
-        .Add("source_ranks", source_ranks)
-        .Add("parameters", report.parameters)
-        .Add("left_out", report.left_out)
-        .Add("renamed", report.renamed)
-        .Add("largest", report.largest);
-    AddSource(report)
+        .Add("source_ranks", source_ranks);
+    AddFindings(report)
         .Add("bytes_read", report.bytes_read)
         .Add("bytes_written", report.bytes_written)
         .Add("runs", Runs{report.runs, report.shortest_run, mean, report.longest_run})
@@ -350,12 +340,8 @@ class Fields {
   }
 
   void Put(const Findings& findings) {
-    Begin("Findings", {}, "What opening and planning a conversion has found.")
-        .Add("parameters", findings.parameters)
-        .Add("left_out", findings.left_out)
-        .Add("renamed", findings.renamed)
-        .Add("largest", findings.largest);
-    AddSource(findings)
+    Begin("Findings", {}, "What opening and planning a conversion has found.");
+    AddFindings(findings)
         .Add("sample", findings.sample)
         .Add("warnings", findings.warnings)
         .Add("notes", Messages{findings.notes})
@@ -651,9 +637,13 @@ class Fields {
 
   void End() { to_.EndObject(); }
 
-  // Of the source as a whole.
-  Fields& AddSource(const Findings& findings) {
-    return Add("source_parameters", findings.totals)
+  // The chosen parameters, and the source as a whole.
+  Fields& AddFindings(const Findings& findings) {
+    return Add("parameters", findings.parameters)
+        .Add("left_out", findings.left_out)
+        .Add("renamed", findings.renamed)
+        .Add("largest", findings.largest)
+        .Add("source_parameters", findings.totals)
         .Add("chosen_parameters", findings.chosen_totals)
         .Add("stage_alone", findings.stage_alone)
         .Add("step", OrNone(findings.step));

@@ -81,8 +81,8 @@ bool IsFused(std::string_view name) {
                      [&](std::string_view part) { return Contains(name, part); });
 }
 
-// Whether a component of `name` is `word`.
-bool HasWord(std::string_view name, std::string_view word) {
+// Whether a component of `name`, between dots, is `word`.
+bool HasComponent(std::string_view name, std::string_view word) {
   for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('.', begin), name.size());
     if (name.substr(begin, end - begin) == word) return true;
@@ -91,24 +91,24 @@ bool HasWord(std::string_view name, std::string_view word) {
   return false;
 }
 
-bool HasAnyWord(std::string_view name, std::initializer_list<std::string_view> words) {
+bool HasAnyComponent(std::string_view name, std::initializer_list<std::string_view> words) {
   return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return HasWord(name, word); });
+                     [&](std::string_view word) { return HasComponent(name, word); });
 }
 
 bool IsEmbedding(std::string_view name) {
-  return Contains(name, "embed") || HasAnyWord(name, {"wte", "wpe"});
+  return Contains(name, "embed") || HasAnyComponent(name, {"wte", "wpe"});
 }
 
 bool IsHead(std::string_view name) {
-  return HasAnyWord(name, {"lm_head", "embed_out", "output", "output_layer"});
+  return HasAnyComponent(name, {"lm_head", "embed_out", "output", "output_layer"});
 }
 
 bool IsKeyOrValue(std::string_view name) {
-  return HasAnyWord(name, {"k_proj", "v_proj", "wk", "wv"});
+  return HasAnyComponent(name, {"k_proj", "v_proj", "wk", "wv"});
 }
 
-bool IsQuery(std::string_view name) { return HasAnyWord(name, {"q_proj", "wq"}); }
+bool IsQuery(std::string_view name) { return HasAnyComponent(name, {"q_proj", "wq"}); }
 
 bool IsOneElement(const ClusterParameter& parameter) {
   return parameter.shape ? std::all_of(parameter.shape->begin(), parameter.shape->end(),
@@ -308,7 +308,7 @@ class ClusterCutter {
     for (const ClusterParameter& parameter : source_.parameters) {
       if (!parameter.shape || parameter.dims < 1 || (*parameter.shape)[0] < 1) continue;
       if (IsQuery(parameter.name)) query_rows.insert((*parameter.shape)[0]);
-      if (HasWord(parameter.name, "q_norm")) head_size_ = (*parameter.shape)[0];
+      if (HasComponent(parameter.name, "q_norm")) head_size_ = (*parameter.shape)[0];
     }
     // Some models norm all heads together.
     if (head_size_ && query_rows.contains(*head_size_)) head_size_.reset();
@@ -399,8 +399,8 @@ class ClusterCutter {
     if (!is_pipeline()) return 0;
     const std::string_view name = RuledName(parameter);
     if (const auto layer = FindLayer(name)) return stages_.of_layer.at(layer->number);
-    if (IsEmbedding(name) && !HasWord(name, "embed_out")) return 0;
-    if (IsHead(name) || Contains(name, "norm") || HasWord(name, "ln_f")) return stages_.last;
+    if (IsEmbedding(name) && !HasComponent(name, "embed_out")) return 0;
+    if (IsHead(name) || Contains(name, "norm") || HasComponent(name, "ln_f")) return stages_.last;
     in_first_.push_back(Quote(parameter.name));
     return 0;
   }
