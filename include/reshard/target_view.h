@@ -75,6 +75,9 @@ class TargetView {
       size_t file, ByteRange range,
       const std::function<Status(std::span<const std::byte>)>& take) const;
 
+  // Whether threads of its own may be reading ahead, as ShardedCheckpoint::HasThreads.
+  bool HasThreads() const;
+
   // Returns ok if the sources are still the files that were opened. Bytes of earlier reads are
   // valid only then. Errors: kChanged, naming a file; kIo.
   Status VerifyUnchanged() const;

@@ -5,7 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/forked_object.h"
 #include "python/src/interpreter.h"
 #include "python/src/keywords.h"
 #include "python/src/module.h"
@@ -135,19 +135,8 @@ class Store {
 
   Store(Store&&) = default;
   Store& operator=(Store&&) = delete;
-  ~Store() {
-    // Destroying it would wait for threads that are not in this process.
-    if (opened_ && IsLost()) static_cast<void>(opened_.release());
-  }
 
-  // Whether a thread of the parent process was at it when that forked. The thread is not here, so
-  // locks that it held stay held. Asked before each use.
-  bool IsLost() {
-    if (opened_->forks == fork_count) return false;
-    if (opened_->users != 0 || checkpoint().HasThreads()) return true;
-    opened_->forks = fork_count;
-    return false;
-  }
+  bool IsLost() { return opened_.IsLost(); }
 
   // (name, dtype, bytes of an item, shape, bytes, stage, in_strategy) of each tensor.
   nb::list Tensors() const {
@@ -173,7 +162,7 @@ class Store {
   nb::list ReadOther(size_t other) const {
     std::vector<ShardedCheckpoint::StoredPart> found;
     {
-      const Use use(*opened_);
+      const Use use(opened_);
       found = Take(checkpoint().ReadOther(checkpoint().others().at(other).name));
     }
     nb::list parts;
@@ -204,7 +193,7 @@ class Store {
   nb::list Shards(size_t tensor) const {
     std::vector<ShardedCheckpoint::Shard> found;
     {
-      const Use use(*opened_);
+      const Use use(opened_);
       found = Take(checkpoint().Shards(checkpoint().tensors().at(tensor).name));
     }
     nb::list shards;
@@ -219,7 +208,7 @@ class Store {
   void Read(size_t tensor, Dims begin, Dims extent, const Destination& out) const {
     const Box box{std::move(begin), std::move(extent)};
     const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(out.data()), out.size());
-    const Use use(*opened_);
+    const Use use(opened_);
     Check(checkpoint().Read(checkpoint().tensors().at(tensor).name, box, bytes));
   }
 
@@ -236,11 +225,11 @@ class Store {
                        {reinterpret_cast<std::byte*>(out.data()), out.size()}});
     }
     if (watch.is_none()) {
-      const Use use(*opened_);
+      const Use use(opened_);
       return Check(checkpoint().Read(reads, {.jobs = jobs}));
     }
     RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<bool> {
-      const User user(*opened_);
+      const User user(opened_);
       if (const Status status = checkpoint().Read(reads, run); !status.ok()) return status;
       return true;
     });
@@ -251,7 +240,7 @@ class Store {
     std::vector<ShardedCheckpoint::Part> found;
     {
       const Box box{std::move(begin), std::move(extent)};
-      const Use use(*opened_);
+      const Use use(opened_);
       found = Take(checkpoint().Locate(checkpoint().tensors().at(tensor).name, box));
     }
     nb::list parts;
@@ -271,7 +260,7 @@ class Store {
   nb::object Map(int64_t rank, bool is_private) const {
     ShardedCheckpoint::MappedFile file;
     {
-      const Use use(*opened_);
+      const Use use(opened_);
       file = Take(checkpoint().Map(rank, is_private ? ShardedCheckpoint::MapKind::kPrivate
                                                     : ShardedCheckpoint::MapKind::kReadOnly));
     }
@@ -286,38 +275,15 @@ class Store {
   }
 
  private:
-  struct Opened {
-    ShardedCheckpoint checkpoint;
-    std::atomic<int> users = 0;  // threads that are at it
-    uint64_t forks = fork_count;
-  };
+  using Opened = ForkedObject<ShardedCheckpoint>;
+  using User = Opened::User;
+  using Use = Opened::Use;
 
-  // A thread at the checkpoint.
-  class User {
-   public:
-    explicit User(Opened& opened) : opened_(opened) { ++opened_.users; }
-    User(const User&) = delete;
-    User& operator=(const User&) = delete;
-    ~User() { --opened_.users; }
+  explicit Store(ShardedCheckpoint checkpoint) : opened_(std::move(checkpoint)) {}
 
-   private:
-    Opened& opened_;
-  };
+  const ShardedCheckpoint& checkpoint() const { return *opened_; }
 
-  // One that gives up the GIL for that.
-  struct Use {
-    explicit Use(Opened& opened) : user(opened) {}
-
-    const WithoutGil released;
-    const User user;
-  };
-
-  explicit Store(ShardedCheckpoint checkpoint)
-      : opened_(std::make_unique<Opened>(std::move(checkpoint))) {}
-
-  const ShardedCheckpoint& checkpoint() const { return opened_->checkpoint; }
-
-  std::unique_ptr<Opened> opened_;
+  Opened opened_;
 };
 
 }  // namespace

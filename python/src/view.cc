@@ -4,14 +4,13 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "python/src/forked_object.h"
 #include "python/src/interpreter.h"
 #include "python/src/keywords.h"
 #include "python/src/module.h"
@@ -50,10 +49,6 @@ class View {
 
   View(View&&) = default;
   View& operator=(View&&) = delete;
-  ~View() {
-    // Destroying it would wait for threads that are not in this process.
-    if (opened_ && opened_->forks != fork_count) static_cast<void>(opened_.release());
-  }
 
   nb::tuple Files() const {
     nb::list files;
@@ -78,48 +73,23 @@ class View {
   }
 
   void VerifyUnchanged() {
-    const Use use(*this);
+    const Opened::Use use(Ours());
     Check(view().VerifyUnchanged());
   }
 
  private:
-  struct Opened {
-    TargetView view;
-    std::atomic<int> users = 0;  // threads that are at it
-    uint64_t forks = fork_count;
-  };
+  using Opened = ForkedObject<TargetView>;
 
-  // A thread at the view, which gives up the GIL for that.
-  class Use {
-   public:
-    explicit Use(View& view) : opened_(Joined(view.Ours())) {}
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
-    ~Use() { --opened_.users; }
+  explicit View(TargetView view) : opened_(std::move(view)) {}
 
-   private:
-    // Counted while no thread can fork.
-    static Opened& Joined(Opened& opened) {
-      ++opened.users;
-      return opened;
-    }
+  const TargetView& view() const { return *opened_; }
 
-    Opened& opened_;
-    const WithoutGil released_;
-  };
-
-  explicit View(TargetView view) : opened_(std::make_unique<Opened>(std::move(view))) {}
-
-  const TargetView& view() const { return opened_->view; }
-
-  // Locks that a thread of the parent process held when that forked stay held in this one.
-  Opened& Ours() {
-    if (opened_->forks != fork_count && opened_->users != 0) {
+  const Opened& Ours() {
+    if (opened_.IsLost()) {
       throw StatusError(UnsupportedError(
           "a thread read from this target when the process was forked; open it in the child anew"));
     }
-    opened_->forks = fork_count;
-    return *opened_;
+    return opened_;
   }
 
   void Read(size_t file, uint64_t offset, std::span<std::byte> out, uint64_t ahead) {
@@ -127,7 +97,7 @@ class View {
     do {
       const std::span<std::byte> part = out.first(std::min(out.size(), kBetweenSignals));
       {
-        const Use use(*this);
+        const Opened::Use use(Ours());
         Check(view().Read(file, offset, part));
         offset += part.size();
         out = out.subspan(part.size());
@@ -138,7 +108,7 @@ class View {
     } while (!out.empty());
   }
 
-  std::unique_ptr<Opened> opened_;
+  Opened opened_;
 };
 
 }  // namespace

@@ -302,6 +302,8 @@ Result<std::vector<Warning>> TargetView::Stream(
   return CatchOutOfMemory([&] { return impl_->Stream(file, range, take); });
 }
 
+bool TargetView::HasThreads() const { return impl_->source().files().HasReadFiles(); }
+
 Status TargetView::VerifyUnchanged(size_t file) const {
   return CatchOutOfMemory([&] { return impl_->VerifyUnchanged(file); });
 }
