@@ -166,8 +166,8 @@ class ClusterCutter {
     if (const ClusterParameter& weight = WeightOf(parameter); &weight != &parameter) {
       return weight.name;
     }
-    return OptimizerGroup(parameter.name).empty() ? std::string_view(parameter.name)
-                                                  : ParameterOfState(parameter.name);
+    if (OptimizerGroup(parameter.name).empty()) return parameter.name;
+    return ParameterOfState(parameter.name);
   }
 
   Status CheckCluster() {
