@@ -44,7 +44,8 @@ Status CheckOptions(const AgainstOptions& options) {
       CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
   RESHARD_ASSIGN_OR_RETURN(const bool needs_none,
                            IsWithoutStrategies(options.source, options.target));
-  if (options.source.strategy.empty() && options.target.strategy.empty() && !needs_none) {
+  if (options.source.strategy.empty() && options.target.strategy.empty() &&
+      !HasCluster(options.target) && !needs_none) {
     return InvalidArgumentError(
         "neither `source.strategy` nor `target.strategy` is given; give those of the conversion "
         "that is to be verified");
