@@ -52,7 +52,7 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
         "{} is for files of ranks, and a folder of whole tensors has none; leave it out", what));
   };
   if (!target.strategy.empty()) return no("`target.strategy`");
-  if (HasCluster(target)) return no("a cluster (`tensor_parallel` and the like)");
+  if (HasCluster(target)) return no("`tensor_parallel` and the like");
   if (!selection.ranks.empty()) return no("`ranks`");
   if (!target.names.empty()) return no("`names`");
   return {};
@@ -117,13 +117,11 @@ Status CheckClusterAlone(const TargetSpec& target) {
   if (!HasCluster(target)) return {};
   if (!target.strategy.empty()) {
     return InvalidArgumentError(
-        "`target.strategy` states the layouts, and for a cluster (`tensor_parallel` and the like) "
-        "they are made; choose one");
+        "`target.strategy` takes the place of `tensor_parallel` and the like; choose one");
   }
   if (target.encryption) {
     return InvalidArgumentError(
-        "`encryption` would encrypt the strategy of the cluster as well; make it with "
-        "`MakeStrategy`, and pass it as `target.strategy`");
+        "`encryption` would encrypt the strategy of the cluster; make that with `MakeStrategy`");
   }
   return {};
 }
