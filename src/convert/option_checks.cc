@@ -52,7 +52,7 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
         "{} is for files of ranks, and a folder of whole tensors has none; leave it out", what));
   };
   if (!target.strategy.empty()) return no("`target.strategy`");
-  if (HasCluster(target)) return no("`tensor_parallel` and the like");
+  if (HasCluster(target)) return no("`tensor_parallel`, or another size of a cluster,");
   if (!selection.ranks.empty()) return no("`ranks`");
   if (!target.names.empty()) return no("`names`");
   return {};
