@@ -201,10 +201,26 @@ struct SourceSpec {
   std::shared_ptr<const EncryptionKey> key = {};
 };
 
+// The ranks of a new training run: tensor_parallel * data_parallel * pipeline_stages.
+struct Cluster {
+  int64_t tensor_parallel = 1;  // parts of a matrix
+  int64_t data_parallel = 1;    // replicas
+  int64_t pipeline_stages = 1;
+  // Parts into which the replicas cut the rows of a matrix further. -1: as many as replicas.
+  int64_t optimizer_shards = 0;
+  // Layers of each stage. Empty: equally many, and one more in the first stages if need be.
+  std::vector<int64_t> stage_layers = {};
+
+  friend bool operator==(const Cluster&, const Cluster&) = default;
+};
+
 // The checkpoint that is written or compared.
 struct TargetSpec {
-  std::string folder = {};             // is made if it does not exist
-  StrategyRef strategy = {};           // none: full tensors, for one rank
+  std::string folder = {};    // is made if it does not exist
+  StrategyRef strategy = {};  // none: full tensors, for one rank
+  // In place of `strategy`: the strategy of this cluster is made for the parameters of the source,
+  // and written to strategy/strategy.ckpt. The default: none.
+  Cluster cluster = {};
   std::string prefix = "checkpoint_";  // files are folder/rank_N/PREFIXN and an extension
   // A pattern of file names, such as rank_{rank}/net.{ext}, with {rank}, {prefix} and {ext}; empty:
   // rank_{rank}/{prefix}{rank}.{ext}.

@@ -235,17 +235,6 @@ struct StrategyConversionOptions {
 //   kAlreadyExists: `output` exists without `force`
 Result<StrategyConversionReport> ConvertStrategyFile(const StrategyConversionOptions& options);
 
-// The ranks of a new training run: tensor_parallel * data_parallel * pipeline_stages.
-struct Cluster {
-  int64_t tensor_parallel = 1;  // parts of a matrix
-  int64_t data_parallel = 1;    // replicas
-  int64_t pipeline_stages = 1;
-  // Parts into which the replicas cut the rows of a matrix further. -1: as many as replicas.
-  int64_t optimizer_shards = 0;
-  // Layers of each stage. Empty: equally many, and one more in the first stages if need be.
-  std::vector<int64_t> stage_layers = {};
-};
-
 struct MakeStrategyOptions {
   std::string spec;       // a JSON file (docs/guide/strategies.md)
   std::string spec_text;  // the content of such a file, in place of `spec`

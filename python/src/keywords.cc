@@ -80,6 +80,15 @@ uint64_t SizeOf(nb::handle value) {
   return size;
 }
 
+// "10,11,11" for a row of numbers.
+std::string CountsText(nb::handle values) {
+  std::string text;
+  for (const nb::handle value : values) {
+    text += (text.empty() ? "" : ",") + TextOf(nb::str(value));
+  }
+  return text;
+}
+
 // Whole seconds, as a command line takes them.
 uint64_t SecondsOf(nb::handle value) {
   constexpr double kMost = 999'999'999;
@@ -134,6 +143,18 @@ std::optional<OptionValue> ReadKeyword(const Option& option, nb::handle value) {
       break;
     case OptionType::kSeconds:
       return SecondsOf(value);
+    case OptionType::kSwitchOrCount:
+      if (nb::isinstance<nb::bool_>(value)) {
+        if (!nb::cast<bool>(value)) return std::nullopt;
+        return int64_t{-1};
+      }
+      [[fallthrough]];
+    case OptionType::kCount:
+      if (!IsText(value)) texts.push_back(TextOf(nb::str(value)));
+      break;
+    case OptionType::kCounts:
+      if (!IsText(value)) texts.push_back(CountsText(value));
+      break;
     case OptionType::kShare:
       if (!IsText(value)) return ShareIn(nb::tuple(value));
       break;

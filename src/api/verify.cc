@@ -44,7 +44,8 @@ Status CheckOptions(const AgainstOptions& options) {
       CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
   RESHARD_ASSIGN_OR_RETURN(const bool needs_none,
                            IsWithoutStrategies(options.source, options.target));
-  if (options.source.strategy.empty() && options.target.strategy.empty() && !needs_none) {
+  if (options.source.strategy.empty() && options.target.strategy.empty() &&
+      !HasCluster(options.target) && !needs_none) {
     return InvalidArgumentError(
         "neither `source.strategy` nor `target.strategy` is given; give those of the conversion "
         "that is to be verified");
@@ -117,17 +118,6 @@ Status CheckTaken(const Completed& all, const OpenedSource& source) {
   return {};
 }
 
-// The files to prove, ascending: of ranks by rank.
-std::vector<int64_t> FilesOf(const AgainstOptions& options, const Target& target) {
-  std::vector<int64_t> files = options.selection.ranks;
-  if (files.empty()) {
-    for (int64_t file = 0; file < target.files(); ++file) files.push_back(file);
-  }
-  std::sort(files.begin(), files.end());
-  files.erase(std::unique(files.begin(), files.end()), files.end());
-  return files;
-}
-
 // The format of the first rank file that exists; no value, which stands for the source's format, if
 // none exists.
 std::optional<TargetFormat> FormatThere(const OpenedSource& source, const AgainstOptions& options) {
@@ -142,7 +132,7 @@ std::optional<TargetFormat> FormatThere(const OpenedSource& source, const Agains
     const auto kind = Storage::Of(path).KindOf(path);
     return kind.ok() && *kind != PathKind::kMissing;
   };
-  for (const int64_t rank : FilesOf(options, ckpt)) {
+  for (const int64_t rank : ckpt.FilesOf(options.selection.ranks)) {
     if (is_there(ckpt, rank)) return TargetFormat::kCkpt;
     if (is_there(safetensors, rank)) return TargetFormat::kSafetensors;
   }
@@ -205,7 +195,8 @@ Result<std::vector<std::string>> OtherRankFolders(const std::string& folder, int
 // strategy is given.
 Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string>& other_ranks,
                     const TargetFileSummary& first) {
-  if (!options.target.strategy.empty() || other_ranks.empty()) return {};
+  const bool is_of_ranks = !options.target.strategy.empty() || HasCluster(options.target);
+  if (is_of_ranks || other_ranks.empty()) return {};
   const std::string path = fmt::format("{}/{}", options.target.folder, first.path);
   const auto file = Storage::Of(path).Stat(path);
   if (!file.ok() || file->size() == first.size) return {};
@@ -297,10 +288,9 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
     conversion.run = options.run;
     if (!options.target.format) {
       conversion.target.format = FormatThere(source, options);
-      RESHARD_ASSIGN_OR_RETURN(opened.made,
-                               MakeTarget(source, conversion.target, options.selection));
+      RESHARD_RETURN_IF_ERROR(RemakeTarget(conversion.target, options.selection, opened));
     }
-    const std::vector<int64_t> files = FilesOf(options, opened.target());
+    const std::vector<int64_t> files = opened.target().FilesOf(options.selection.ranks);
     std::vector<std::string> paths;
     paths.reserve(files.size());
     for (const int64_t file : files) paths.push_back(opened.target().PathOf(file));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -23,6 +22,9 @@
 #include "src/convert/source_checks.h"
 #include "src/digest/digest128.h"
 #include "src/mindspore/choice_findings.h"
+#include "src/mindspore/strategy_file_target.h"
+#include "src/mindspore/strategy_tables.h"
+#include "src/mindspore/strategy_writer.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/threads.h"
 
@@ -382,6 +384,28 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
   return target;
 }
 
+Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, ConversionTarget& target) {
+  const Target& ranks = *target.ranks;
+  std::vector<LayoutTable> stages;
+  for (const StrategyStage& stage : strategy.stages()) {
+    LayoutTable& layouts = stages.emplace_back();
+    for (const auto [name, layout] : stage) {
+      const std::string old_name(name);
+      std::string made;
+      RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
+                               ranks.choice().TargetName(old_name, made));
+      layouts.push_back(LayoutEntry{*new_name, layout});
+    }
+  }
+  RESHARD_ASSIGN_OR_RETURN(
+      const Strategy renamed,
+      StrategyTables::FromLayouts(std::move(stages), strategy.is_pipeline(), 0));
+  RESHARD_ASSIGN_OR_RETURN(std::string bytes, EncodeStrategy(renamed, StrategyEncoding::kProtobuf));
+  target.with_strategy = std::make_unique<StrategyFileTarget>(ranks, std::move(bytes));
+  target.with_strategy->set_states_crc(spec.states_crc);
+  return {};
+}
+
 std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> files) {
   std::set<int64_t> ranks;
   for (const int64_t file : files) ranks.insert(target.RankOf(file));
@@ -395,12 +419,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   const CheckChoice& checks = options.checks;
   const std::stop_token& stop = options.run.stop;
   PlanFindings& findings = watch.findings;
-  const std::set<int64_t> chosen(selection.ranks.begin(), selection.ranks.end());
-  std::vector<int64_t> ranks(chosen.begin(), chosen.end());
-  if (ranks.empty()) {
-    ranks.resize(static_cast<size_t>(target.files()));
-    std::iota(ranks.begin(), ranks.end(), 0);
-  }
+  const std::vector<int64_t> ranks = target.FilesOf(selection.ranks);
   ConversionPlan plan;
   plan.kept = std::make_shared<PlanCache>();
   TargetPlanning planning(source, target, budget, stop, watch, plan);

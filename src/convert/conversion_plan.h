@@ -53,12 +53,14 @@ const Container& TargetContainer(const OpenedSource& source, const TargetSpec& t
 // or files that are made from lone files.
 struct ConversionTarget {
   std::unique_ptr<MindSporeTarget> ranks;
-  std::unique_ptr<FullTarget> folder;  // only for a folder of whole tensors, else null
-  std::unique_ptr<Target> lone;        // of files by themselves; then the others are null
+  std::unique_ptr<FullTarget> folder;     // only for a folder of whole tensors, else null
+  std::unique_ptr<Target> with_strategy;  // the ranks and their strategy; null if it is not written
+  std::unique_ptr<Target> lone;           // of files by themselves; then the others are null
 
   Target& files() const {
     if (lone) return *lone;
     if (folder) return *folder;
+    if (with_strategy) return *with_strategy;
     return *ranks;
   }
 };
@@ -67,6 +69,10 @@ struct ConversionTarget {
 // stage alone as a folder.
 Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec& spec,
                                     const Selection& selection);
+
+// Adds the file of `strategy`, by which the ranks of `target` are cut, with the new names of
+// parameters. Errors: those of ParameterChoice::TargetName, FromLayouts and EncodeStrategy.
+Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, ConversionTarget& target);
 
 // The most bytes of tensors in a file of a folder of whole ones.
 uint64_t MostFileBytes(const TargetSpec& target);

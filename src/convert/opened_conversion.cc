@@ -11,6 +11,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/option_checks.h"
 #include "src/convert/plan_cache.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/stated_places.h"
@@ -81,13 +82,31 @@ void ReportPlanning(const RunOptions& run) {
   run.progress(progress);
 }
 
+Status RemakeTarget(const TargetSpec& target, const Selection& selection,
+                    OpenedConversion& opened) {
+  RESHARD_ASSIGN_OR_RETURN(opened.made, MakeTarget(*opened.source, target, selection));
+  if (!opened.strategy) return {};
+  return AddStrategyFile(opened.strategy->strategy, target, opened.made);
+}
+
 Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits) {
   const Selection& selection = spec.selection;
+  SourceUse use{spec.target, selection.ranks, ChoiceOf(selection)};
   OpenedConversion opened;
-  RESHARD_ASSIGN_OR_RETURN(
-      opened.source,
-      OpenSource(spec.source, {spec.target, selection.ranks, ChoiceOf(selection)}, limits));
-  RESHARD_ASSIGN_OR_RETURN(opened.made, MakeTarget(*opened.source, spec.target, selection));
+  if (HasCluster(spec.target)) {
+    RESHARD_ASSIGN_OR_RETURN(opened.strategy, MakeStrategyOf(spec, limits));
+    const Strategy& made = opened.strategy->strategy;
+    for (const int64_t rank : selection.ranks) {
+      if (rank < made.ranks()) continue;
+      return InvalidArgumentError(
+          fmt::format("`ranks`: expected ranks of the cluster, 0 to {}, "
+                      "found {}",
+                      made.ranks() - 1, rank));
+    }
+    use.target.strategy = made;
+  }
+  RESHARD_ASSIGN_OR_RETURN(opened.source, OpenSource(spec.source, use, limits));
+  RESHARD_RETURN_IF_ERROR(RemakeTarget(spec.target, selection, opened));
   return opened;
 }
 
@@ -99,6 +118,11 @@ Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const Mem
   if (!options.checks.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(*opened.source));
   RESHARD_ASSIGN_OR_RETURN(opened.plan,
                            PlanConversion(*opened.source, opened.target(), options, budget));
+  if (opened.strategy) {
+    Findings& findings = opened.plan.findings;
+    for (const Warning& warning : opened.strategy->warnings) findings.warnings.push_back(warning);
+    for (const std::string& note : opened.strategy->notes) findings.notes.push_back(note);
+  }
   RESHARD_RETURN_IF_ERROR(
       CheckSource(*opened.source, opened.target(), options.checks, options.run, opened.plan));
   return opened;

@@ -4,9 +4,11 @@
 #define RESHARD_SRC_CONVERT_OPENED_CONVERSION_H_
 
 #include <memory>
+#include <optional>
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
+#include "src/convert/cluster_source.h"
 #include "src/convert/conversion_plan.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
@@ -20,6 +22,7 @@ struct OpenedConversion {
   std::unique_ptr<OpenedSource> source;
   ConversionTarget made;  // refers to the source
   ConversionPlan plan;
+  std::optional<MadeStrategy> strategy;  // of a cluster
 
   const Target& target() const { return made.files(); }
   const WorkList& work() const { return plan.work; }
@@ -48,6 +51,10 @@ Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const Mem
 // The first half: opens the source and makes the target, without checks. The plan is empty. Errors:
 // as OpenSource and MakeTarget.
 Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits);
+
+// Makes the target of an opened conversion again, of another format. Errors: those of MakeTarget
+// and AddStrategyFile.
+Status RemakeTarget(const TargetSpec& target, const Selection& selection, OpenedConversion& opened);
 
 // Says that a call begins to plan; OpenConversion does.
 void ReportPlanning(const RunOptions& run);

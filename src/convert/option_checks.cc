@@ -52,6 +52,7 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
         "{} is for files of ranks, and a folder of whole tensors has none; leave it out", what));
   };
   if (!target.strategy.empty()) return no("`target.strategy`");
+  if (HasCluster(target)) return no("`tensor_parallel`, or another size of a cluster,");
   if (!selection.ranks.empty()) return no("`ranks`");
   if (!target.names.empty()) return no("`names`");
   return {};
@@ -100,7 +101,7 @@ Status CheckOutside(const std::string& target, const std::string& source) {
 }
 
 Result<bool> IsWithoutStrategies(const SourceSpec& source, const TargetSpec& target) {
-  if (!source.strategy.empty() || !target.strategy.empty()) return false;
+  if (!source.strategy.empty() || !target.strategy.empty() || HasCluster(target)) return false;
   if (IsWholeFolder(target.format)) return true;
   if (!target.format || source.path.empty() || IsRankPattern(source.path)) return false;
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source.path).KindOf(source.path));
@@ -109,10 +110,30 @@ Result<bool> IsWithoutStrategies(const SourceSpec& source, const TargetSpec& tar
   return folder.has_value();
 }
 
+namespace {
+
+// A cluster takes the place of a strategy, and its own strategy is written.
+Status CheckClusterAlone(const TargetSpec& target) {
+  if (!HasCluster(target)) return {};
+  if (!target.strategy.empty()) {
+    return InvalidArgumentError(
+        "`target.strategy` takes the place of `tensor_parallel` and the like; choose one");
+  }
+  if (target.encryption) {
+    return InvalidArgumentError(
+        "`encryption` would encrypt the strategy of the cluster; make that with `MakeStrategy`");
+  }
+  return {};
+}
+
+}  // namespace
+
 Status CheckSpec(const ConversionSpec& spec) {
   RESHARD_RETURN_IF_ERROR(CheckFormat(spec.target, spec.selection));
   RESHARD_ASSIGN_OR_RETURN(const bool needs_none, IsWithoutStrategies(spec.source, spec.target));
-  if (spec.source.strategy.empty() && spec.target.strategy.empty() && !needs_none) {
+  RESHARD_RETURN_IF_ERROR(CheckClusterAlone(spec.target));
+  if (spec.source.strategy.empty() && spec.target.strategy.empty() && !HasCluster(spec.target) &&
+      !needs_none) {
     RESHARD_RETURN_IF_ERROR(CheckSourceExists(spec.source));
     return InvalidArgumentError(
         "give `source.strategy`, `target.strategy` or both: without the first the source holds "

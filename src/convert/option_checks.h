@@ -30,6 +30,9 @@ Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name,
 // Checks that the format of `target` fits the other options. Errors: kInvalidArgument.
 Status CheckFormat(const TargetSpec& target, const Selection& selection);
 
+// Returns whether the target is a cluster whose strategy is made.
+inline bool HasCluster(const TargetSpec& target) { return target.cluster != Cluster(); }
+
 // Returns whether full tensors should become full tensors in another form, which needs no strategy.
 // It is so for any full tensors in a folder of whole tensors. It is so for the tensors of such a
 // folder in one file if a format is given. Errors: as FindFullFolder; kIo.

@@ -263,10 +263,13 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   LayoutReport report;
   report.planned = true;
   PlanFindings findings;
-  RESHARD_ASSIGN_OR_RETURN(
-      opened.plan,
-      PlanConversion(source, opened.target(), conversion, budget,
-                     {findings, [&](const TargetPlan& planned) { sums.Add(planned, findings); }}));
+  const Target& target = opened.target();
+  const auto add = [&](const TargetPlan& planned) {
+    const bool is_of_a_rank = planned.rank < target.rank_files();  // a strategy is of none
+    if (is_of_a_rank) sums.Add(planned, findings);
+  };
+  RESHARD_ASSIGN_OR_RETURN(opened.plan,
+                           PlanConversion(source, target, conversion, budget, {findings, add}));
   report.plan = ReportOf(std::move(opened.plan));
   sums.Finish(findings, report);
   RESHARD_ASSIGN_OR_RETURN(report.parameters, MakeCuts(source.rule(), findings));
@@ -362,8 +365,8 @@ Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
     if (source.path.empty()) return InvalidArgumentError("a source is needed");
     if (source.key != nullptr) NoteKeyFile(source.key->file());
     const TargetSpec& target = options.conversion.target;
-    const bool planned =
-        !source.strategy.empty() || !target.strategy.empty() || IsWholeFolder(target.format);
+    const bool planned = !source.strategy.empty() || !target.strategy.empty() ||
+                         HasCluster(target) || IsWholeFolder(target.format);
     const Selection& selection = options.conversion.selection;
     if (!planned && !(selection.include.empty() && selection.exclude.empty())) {
       return InvalidArgumentError(

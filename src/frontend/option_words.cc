@@ -27,17 +27,12 @@ constexpr Named kNamed[] = {
     {"VerifyAgainst", "--against", "reshard.verify_against"},
     {"checkpoint", "--from CKPT", "from_"},
     {"checksum=false", "--no-checksum", "no_checksum=True"},
-    {"data_parallel", "--dp", "dp"},
     {"files", "--files", "files"},
     {"io.target", "--io", "io"},
     {"kind=segments", "--segments", "segments=True"},
     {"like", "--like", "like"},
-    {"optimizer_sharding", "--optimizer-sharding", "optimizer_sharding"},
     {"parameters", "--param", "param"},
-    {"pipeline_stages", "--pp", "pp"},
     {"source.files=RANK=FILE", "--source RANK=FILE", "source={RANK: FILE}"},
-    {"stage_layers", "--stage-layers", "stage_layers"},
-    {"tensor_parallel", "--tp", "tp"},
 };
 
 const Named* FindNamed(std::string_view name) {

@@ -104,6 +104,26 @@ Result<uint64_t> SizeOf(const std::string& text, bool decimal) {
   return bytes;
 }
 
+constexpr size_t kMostDigitsOfCounts = 9;
+
+Result<int64_t> CountOf(std::string_view text) {
+  const auto count = Digits(text, kMostDigitsOfCounts);
+  if (count && *count > 0) return static_cast<int64_t>(*count);
+  return HasToBe("a whole number from 1 on", text);
+}
+
+Result<std::vector<int64_t>> CountsOf(std::string_view list) {
+  std::vector<int64_t> counts;
+  while (true) {
+    const size_t comma = std::min(list.find(','), list.size());
+    const auto count = CountOf(list.substr(0, comma));
+    if (!count.ok()) return HasToBe("whole numbers from 1 on, such as 10,11,11", list);
+    counts.push_back(*count);
+    if (comma == list.size()) return counts;
+    list.remove_prefix(comma + 1);
+  }
+}
+
 Result<WorkerShare> ShareOf(const std::string& text) {
   if (text == "auto") {
     return FindWorkerShare([](const char* name) {
@@ -223,6 +243,12 @@ Result<OptionValue> ReadOption(const Option& option, std::span<const std::string
       if (const auto seconds = Digits(text, kMostDigitsOfSeconds)) return OptionValue(*seconds);
       return HasToBe("a whole number below 10^9", text);
     }
+    case OptionType::kCount:
+      return ValueOf(CountOf(text));
+    case OptionType::kCounts:
+      return ValueOf(CountsOf(text));
+    case OptionType::kSwitchOrCount:
+      return text == "true" ? OptionValue(int64_t{-1}) : ValueOf(CountOf(text));
     case OptionType::kShare:
       return ValueOf(ShareOf(text));
     case OptionType::kIo:

@@ -60,6 +60,9 @@ enum class OptionType {
   kDecimalSize,     // bytes: "5GB"; KB is 1000, K is 1024
   kParameterCount,  // "6.74B"
   kSeconds,         // a whole number
+  kCount,           // a whole number from 1 on
+  kCounts,          // "10,11,11"
+  kSwitchOrCount,   // none, which is -1, or a whole number from 1 on
   kShare,           // "0/4", "auto"
   kIo,              // "auto", "map", "direct", "map,direct"
   kCasts,           // "GLOB=TYPE" or "TYPE", several times
@@ -81,10 +84,10 @@ enum class Effect {
 // A value, by the type of its option: kWord and kSwitchOrWord have a text. A strategy is a text,
 // its path, or a StrategyRef.
 using OptionValue =
-    std::variant<bool, uint64_t, std::string, std::vector<std::string>, std::vector<int64_t>,
-                 std::map<int64_t, std::string>, std::map<std::string, std::string>, RoundedCount,
-                 WorkerShare, IoChoice, std::vector<CastRule>, Renames, StrategyRef,
-                 std::shared_ptr<const EncryptionKey>>;
+    std::variant<bool, uint64_t, int64_t, std::string, std::vector<std::string>,
+                 std::vector<int64_t>, std::map<int64_t, std::string>,
+                 std::map<std::string, std::string>, RoundedCount, WorkerShare, IoChoice,
+                 std::vector<CastRule>, Renames, StrategyRef, std::shared_ptr<const EncryptionKey>>;
 
 // A word that an option takes, and the value of the member that it stands for, as a number.
 struct WordMeaning {
@@ -107,6 +110,7 @@ struct OptionParts {
   IoChoice* io = nullptr;
   std::optional<WorkerShare>* shard = nullptr;
   LockWaiting* waiting = nullptr;
+  Cluster* cluster = nullptr;
 };
 
 // A member that is one of the values of an enum, or a bool. Points to it.
@@ -142,7 +146,7 @@ class WordPlace {
 
 // The member that an option sets.
 using OptionPlace =
-    std::variant<WordPlace, bool*, uint64_t*, std::string*, std::vector<std::string>*,
+    std::variant<WordPlace, bool*, uint64_t*, int64_t*, std::string*, std::vector<std::string>*,
                  std::vector<int64_t>*, std::map<int64_t, std::string>*,
                  std::map<std::string, std::string>*, std::optional<RoundedCount>*,
                  std::optional<WorkerShare>*, std::optional<std::chrono::milliseconds>*, IoChoice*,

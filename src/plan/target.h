@@ -14,6 +14,7 @@
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "reshard/status.h"
 #include "src/base/status_macros.h"
@@ -49,6 +50,17 @@ class Target {
 
   // How many files there are. They are numbered from 0 on; MindSpore's by rank.
   virtual int64_t files() const = 0;
+  // The first so many belong to a rank of their own, by number. Each of the others is written with
+  // the file of its RankOf.
+  virtual int64_t rank_files() const { return files(); }
+  // Returns the files of these ranks, or of all if `ranks` is empty, ascending.
+  std::vector<int64_t> FilesOf(std::span<const int64_t> ranks) const {
+    std::set<int64_t> chosen(ranks.begin(), ranks.end());
+    for (int64_t file = ranks.empty() ? 0 : rank_files(); file < files(); ++file) {
+      if (ranks.empty() || chosen.contains(RankOf(file))) chosen.insert(file);
+    }
+    return {chosen.begin(), chosen.end()};
+  }
   // Returns the path of a file, relative to the target folder.
   virtual std::string PathOf(int64_t file) const = 0;
   // Returns the number of a file's stage. Files of a stage have much in common, and are adjacent.

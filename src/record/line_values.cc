@@ -86,6 +86,16 @@ std::optional<uint64_t> LineValues::Size(const std::string& member) {
   return number;
 }
 
+std::optional<int64_t> LineValues::Number(const std::string& member) {
+  const auto text = Text(member);
+  if (!text) return std::nullopt;
+  const bool is_negative = text->starts_with('-');
+  auto number = ParseNumber<int64_t>(text->substr(is_negative ? 1 : 0));
+  if (number && is_negative) number = -*number;
+  if (!number) ok_ = false;
+  return number;
+}
+
 bool LineValues::Truth(const std::string& member) {
   const auto text = Text(member);
   if (text && *text != "true" && *text != "false") ok_ = false;

@@ -30,6 +30,7 @@ class LineValues {
   // A word or a path: any bytes (SPEC.md, "Names and paths").
   std::optional<std::string> Text(const std::string& member);
   std::optional<uint64_t> Size(const std::string& member);
+  std::optional<int64_t> Number(const std::string& member);
   bool Truth(const std::string& member);
   std::vector<std::string> Texts(const std::string& member);
   std::vector<int64_t> Numbers(const std::string& member);

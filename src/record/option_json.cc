@@ -34,6 +34,7 @@ class AsJson {
 
   std::string operator()(bool value) const { return Member(value ? "true" : "false"); }
   std::string operator()(uint64_t value) const { return Member(fmt::format("{}", value)); }
+  std::string operator()(int64_t value) const { return Member(fmt::format("{}", value)); }
   std::string operator()(const std::string& value) const { return Member(BytesAsJson(value)); }
   std::string operator()(const std::vector<std::string>& values) const {
     return Member(JsonList(values, BytesAsJson));
@@ -92,7 +93,11 @@ std::optional<OptionValue> ReadValue(const Option& option, LineValues& line) {
     case OptionType::kTexts:
     case OptionType::kFiles:
       return line.Texts(member);
+    case OptionType::kCount:
+    case OptionType::kSwitchOrCount:
+      return line.Number(member);
     case OptionType::kRanks:
+    case OptionType::kCounts:
       return line.Numbers(member);
     case OptionType::kNameMap:
       return line.Pairs(member);

@@ -131,6 +131,24 @@ def test_a_plan_is_said_in_words(samples, strategies, tmp_path):
     assert {count: reshard._reports.size_in_words(count) for count in sizes} == sizes
 
 
+def test_a_cluster_takes_the_place_of_a_target_strategy(samples, tmp_path):
+    source = {"source": samples / "ckpt_8", "src_strategy": samples / "ckpt_8" / "strategy"}
+    cluster = {"tp": 2, "pp": 2, "optimizer_sharding": False, "stage_layers": [1, 1]}
+    report = reshard.convert(target=tmp_path / "made", **source, **cluster)
+    assert [file.path for file in report.files][-1] == "strategy/strategy.ckpt"
+    made = tmp_path / "made" / "strategy"
+    assert reshard.read_strategy(made).stages == 2
+    strategies = {"a_strategy": source["src_strategy"], "b_strategy": made}
+    assert reshard.diff(samples / "ckpt_8", tmp_path / "made", **strategies).equal
+    assert reshard.verify_against(tmp_path / "made", source["source"]).equal
+    with pytest.raises(ValueError, match="dst_strategy"):
+        reshard.plan(target=tmp_path / "no", dst_strategy=made, **source, **cluster)
+    with pytest.raises(ValueError, match="tp: has to be a whole number from 1 on"):
+        reshard.plan(target=tmp_path / "no", **source, tp=0)
+    with pytest.raises(ValueError, match="tp=3"):
+        reshard.plan(target=tmp_path / "no", **source, tp=3)
+
+
 def test_mappings_stand_for_files(samples, strategies, tmp_path):
     names = {"lm_head.weight": "head.weight", "patterns": {"model.*": "m.*"}}
     (tmp_path / "names.json").write_text(json.dumps(names))

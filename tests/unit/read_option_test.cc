@@ -98,6 +98,19 @@ TEST(ReadOption, CastsHaveAPatternOrNone) {
   }
 }
 
+TEST(ReadOption, CountsAreWholeNumbersFromOneOn) {
+  EXPECT_EQ(Value<int64_t>("tensor_parallel", {"8"}), 8);
+  EXPECT_EQ(Value<std::vector<int64_t>>("stage_layers", {"10,11,11"}),
+            (std::vector<int64_t>{10, 11, 11}));
+  EXPECT_EQ(Value<int64_t>("optimizer_sharding", {"true"}), -1);
+  EXPECT_EQ(Value<int64_t>("optimizer_sharding", {"4"}), 4);
+  for (const char* text : {"", "0", "-1", "1.5", "a", "9999999999", "1,,2"}) {
+    for (const char* name : {"tensor_parallel", "stage_layers", "optimizer_sharding"}) {
+      ExpectRefused(name, {text}, "whole number");
+    }
+  }
+}
+
 TEST(ReadOption, IoIsOneWayOrOneOfEach) {
   const auto io = Value<IoChoice>("io", {"buffered,map"});
   EXPECT_EQ(io.source, SourceIo::kMap);
@@ -117,7 +130,11 @@ OptionValue Sample(const Option& option) {
     case OptionType::kTexts:
     case OptionType::kFiles:
       return std::vector<std::string>{"a\xff", "b\n"};
+    case OptionType::kCount:
+    case OptionType::kSwitchOrCount:
+      return int64_t{7};
     case OptionType::kRanks:
+    case OptionType::kCounts:
       return std::vector<int64_t>{3, 1};
     case OptionType::kRankFiles:
       return std::map<int64_t, std::string>{{3, "a"}};

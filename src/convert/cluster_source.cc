@@ -1,0 +1,149 @@
+#include "src/convert/cluster_source.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "src/base/json_reader.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/io/storage.h"
+#include "src/mindspore/layout_grid.h"
+#include "src/mindspore/strategy_tables.h"
+#include "src/plan/parameter_choice.h"
+#include "src/plan/plan_findings.h"
+#include "src/verify/checkpoint_contents.h"
+
+namespace reshard {
+namespace {
+
+constexpr std::string_view kModelConfig = "config.json";
+constexpr uint64_t kMaxConfigBytes = uint64_t{1} << 20;
+
+// Reads heads and embeddings from a model's configuration, at its outermost level.
+class ConfigReader final : public JsonReader {
+ public:
+  explicit ConfigReader(std::string_view path) : JsonReader(path) {}
+
+  ModelFacts Facts() const {
+    ModelFacts facts = facts_;
+    // Without groups each query has its own keys and values.
+    if (!facts.kv_heads) facts.kv_heads = facts.heads;
+    return facts;
+  }
+
+ private:
+  Status OnValue(JsonValue& value) override {
+    if (depth() != 1 || LevelAt(1).is_list) return {};
+    const std::string& key = Key(1);
+    const std::optional<int64_t> number = value.Integer();
+    if (key == "num_attention_heads" && number > 0) facts_.heads = number;
+    if (key == "num_key_value_heads" && number > 0) facts_.kv_heads = number;
+    if (key == "tie_word_embeddings" && value.kind == JsonValue::Kind::kBoolean) {
+      facts_.ties_embeddings = value.number != 0;
+    }
+    return {};
+  }
+
+  Status OnOpen(bool /*is_list*/) override { return {}; }
+
+  ModelFacts facts_;
+};
+
+// Returns the facts in the config.json of a folder, if there is one that can be read.
+ModelFacts FactsOf(const std::string& folder) {
+  const Storage& storage = Storage::Of(folder);
+  const std::string path = PathIn(folder, kModelConfig);
+  const Result<PathKind> kind = storage.KindOf(path);
+  if (!kind.ok() || *kind != PathKind::kFile) return {};
+  const Result<std::string> text = storage.ReadWhole(path, kMaxConfigBytes);
+  if (!text.ok()) return {};
+  ConfigReader reader(path);
+  return reader.Read(*text).ok() ? reader.Facts() : ModelFacts();
+}
+
+// Returns the parts of each dimension by the tensor map alone. Errors: as MakeGrid.
+Result<std::vector<int64_t>> CutsOf(ParameterLayout layout, size_t dims, const std::string& where) {
+  layout.opt_weight_shard_step = 0;
+  layout.opt_weight_shard_size = 0;
+  RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid, MakeGrid(layout, dims, where));
+  return grid.cuts();
+}
+
+// The number of dimensions that a layout is of.
+size_t DimsOf(const ParameterLayout& layout) {
+  const auto& map = layout.tensor_map;
+  return map.size() == 1 ? map.front().size() : map.size();
+}
+
+// Adds the layout that `strategy` has for `parameter`.
+Status AddLayout(const Strategy& strategy, ClusterParameter& parameter) {
+  parameter.source_stages = 0;
+  for (const StrategyStage& stage : strategy.stages()) {
+    const ParameterLayout* const layout = stage.Find(parameter.name);
+    if (layout == nullptr) continue;
+    if (parameter.source_stages++ > 0) continue;
+    RESHARD_ASSIGN_OR_RETURN(
+        parameter.source_cuts,
+        CutsOf(*layout, parameter.dims,
+               fmt::format("{}: parameter {}", Escape(strategy.path()), Quote(parameter.name))));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ClusterSource> SourceOfStrategy(const Strategy& strategy) {
+  ClusterSource source{.name = strategy.path(), .has_strategy = true, .parameters = {}};
+  for (const StrategyStage& stage : strategy.stages()) {
+    for (const LayoutEntry named : stage) {
+      if (strategy.LowestStage(named.name) != stage.number()) continue;
+      ClusterParameter parameter{.name = std::string(named.name), .dims = DimsOf(named.layout)};
+      RESHARD_RETURN_IF_ERROR(AddLayout(strategy, parameter));
+      source.parameters.push_back(std::move(parameter));
+    }
+  }
+  return source;
+}
+
+Result<ClusterSource> SourceOfTensors(const OpenedSource& opened, const std::string& path,
+                                      const std::vector<SourceTensor>& tensors) {
+  ClusterSource source{.name = path, .parameters = {}, .facts = FactsOf(path)};
+  const Strategy* const strategy = opened.rule().source();
+  source.has_strategy = strategy != nullptr;
+  for (const SourceTensor& tensor : tensors) {
+    if (tensor.kind != ArrayKind::kTensor) continue;
+    ClusterParameter parameter{
+        .name = tensor.name, .dims = tensor.full_shape.size(), .shape = tensor.full_shape};
+    if (strategy != nullptr) RESHARD_RETURN_IF_ERROR(AddLayout(*strategy, parameter));
+    source.parameters.push_back(std::move(parameter));
+  }
+  return source;
+}
+
+Result<MadeStrategy> MakeStrategyOf(const ConversionSpec& spec, const SourceLimits& limits) {
+  const ParameterChoice choice = ChoiceOf(spec.selection);
+  RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<OpenedSource> opened,
+                           OpenSource(spec.source, {.choice = choice}, limits));
+  PlanFindings findings;
+  RESHARD_ASSIGN_OR_RETURN(std::vector<SourceTensor> tensors,
+                           ListTensors(opened->tensors(), opened->rule(),
+                                       {opened->Askers(1), limits.stop, {}}, findings));
+  std::erase_if(tensors,
+                [&choice](const SourceTensor& tensor) { return !choice.Takes(tensor.name); });
+  RESHARD_ASSIGN_OR_RETURN(const ClusterSource source,
+                           SourceOfTensors(*opened, spec.source.path, tensors));
+  const Cluster& cluster = spec.target.cluster;
+  RESHARD_ASSIGN_OR_RETURN(ClusterLayouts layouts, LayoutsForCluster(cluster, source));
+  RESHARD_ASSIGN_OR_RETURN(
+      Strategy strategy,
+      StrategyTables::FromLayouts(std::move(layouts.stages), cluster.pipeline_stages > 1, 0));
+  return MadeStrategy{std::move(strategy), std::move(layouts.warnings), std::move(layouts.notes)};
+}
+
+}  // namespace reshard
