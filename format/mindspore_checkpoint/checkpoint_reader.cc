@@ -241,25 +241,29 @@ class HeaderGuess {
   }
 
  private:
-  static constexpr size_t kRemembered =
-      1024;  // lengths, which one that repeats is looked for among
+  static constexpr size_t kRemembered = 1024;  // lengths
+  static constexpr size_t kCompared = 32;      // more than a layer has in one order by chance
   // A server answers for so much as fast as for a page; the next header may lie in it, too.
   static constexpr uint64_t kPart = uint64_t{64} << 10;
 
   // Returns the length that the Value number `i` from here on ought to have.
   uint64_t Next(size_t i) const { return lengths_[lengths_.size() - period_ + i % period_]; }
 
-  // Returns the period of the lengths: the distance to an earlier pair equal to the last two
-  // Values, or to an earlier one equal to the last Value.
+  // Returns the period of the lengths: the distance to where most of the last Values stood before
+  // in the same order; to the nearest such place.
   size_t Period() const {
     const size_t last = lengths_.size() - 1;
-    size_t single = 0;
-    for (size_t ago = 1; ago <= std::min(last, kRemembered); ++ago) {
-      if (lengths_[last - ago] != lengths_[last]) continue;
-      if (ago == last || lengths_[last - ago - 1] == lengths_[last - 1]) return ago;
-      if (single == 0) single = ago;
+    size_t period = 1;
+    size_t longest = 0;
+    for (size_t ago = 1; ago <= std::min(last, kRemembered) && longest < kCompared; ++ago) {
+      const size_t most = std::min(kCompared, last - ago + 1);
+      size_t same = 0;
+      while (same < most && lengths_[last - ago - same] == lengths_[last - same]) ++same;
+      if (same <= longest) continue;
+      longest = same;
+      period = ago;
     }
-    return std::max<size_t>(single, 1);
+    return period;
   }
 
   // Gives up the requests from number `first` on: they were wrong.

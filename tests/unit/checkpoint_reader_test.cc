@@ -205,6 +205,22 @@ TEST_P(HeaderGuessTest, LayersAreKnownByTheFirstOnes) {
   EXPECT_LE(count.ahead - count.used, layer.size() + MostInVain());
 }
 
+// Within a layer lengths repeat, too: those of matrices, and of Adam's two states.
+TEST_P(HeaderGuessTest, LayersAreKnownThoughTheirOwnLengthsRepeat) {
+  const std::vector<uint64_t> weights = {1, 1, 1, 1, 3, 3, 3, 0, 0};
+  std::vector<uint64_t> layer = weights;
+  for (int state = 0; state < 2; ++state) {
+    for (const uint64_t length : weights) layer.push_back(2 * length);
+  }
+  std::vector<uint64_t> lengths;
+  for (int i = 0; i < 6; ++i) {
+    for (const uint64_t length : layer) lengths.push_back(length * near() + 100);
+  }
+  const RequestCount count = Count(Values(lengths), lengths.size());
+  EXPECT_LE(count.requests - count.ahead, 2 * layer.size());
+  EXPECT_LE(count.ahead - count.used, layer.size() + MostInVain());
+}
+
 TEST_P(HeaderGuessTest, FewAreAskedForInVain) {
   std::vector<uint64_t> lengths;
   uint64_t random = 1;
