@@ -20,12 +20,14 @@
 namespace reshard {
 namespace {
 
-// The largest gap between two runs that is read to save another window.
-constexpr uint64_t kMaxGap = uint64_t{64} << 10;
-// The same between the source bytes of two copies. Such a gap is a header, or fills a page.
-constexpr uint64_t kMaxBetween = 4096;
+// Two runs at most this far apart are read through one window, with the gap.
+constexpr uint64_t kMaxRunGap = uint64_t{64} << 10;
+// The same for the source bytes of two copies. Such a gap is a header, or fills a page.
+constexpr uint64_t kMaxCopyGap = 4096;
+// What a core's cache holds of bytes that are used twice.
+constexpr uint64_t kCacheBytes = uint64_t{256} << 10;
 
-// Source bytes that lie side by side, or nearly so, and that belong to several copies.
+// Source bytes that lie side by side, or nearly so, and belong to one copy or to several.
 struct Stretch {
   FileId file = 0;
   ByteRange range;
@@ -42,7 +44,7 @@ void AddToStretches(FileId file, ByteRange range, std::vector<Stretch>& stretche
   for (size_t i = stretches.size(); i > oldest; --i) {
     Stretch& last = stretches[i - 1];
     if (last.file != file) continue;
-    if (range.offset < last.range.offset || range.offset > last.range.end() + kMaxBetween) break;
+    if (range.offset < last.range.offset || range.offset > last.range.end() + kMaxCopyGap) break;
     last.range.length = std::max(last.range.end(), range.end()) - last.range.offset;
     ++last.copies;
     return;
@@ -50,7 +52,7 @@ void AddToStretches(FileId file, ByteRange range, std::vector<Stretch>& stretche
   stretches.push_back({file, range});
 }
 
-// Orders stretches by file and offset, and joins adjacent ones.
+// Orders stretches by file and offset, and joins those that overlap or lie side by side.
 void JoinStretches(std::vector<Stretch>& stretches) {
   std::sort(stretches.begin(), stretches.end(), [](const Stretch& a, const Stretch& b) {
     return std::pair(a.file, a.range.offset) < std::pair(b.file, b.range.offset);
@@ -58,7 +60,7 @@ void JoinStretches(std::vector<Stretch>& stretches) {
   std::vector<Stretch> joined;
   for (const Stretch& stretch : stretches) {
     if (joined.empty() || joined.back().file != stretch.file ||
-        stretch.range.offset > joined.back().range.end() + kMaxBetween) {
+        stretch.range.offset > joined.back().range.end() + kMaxCopyGap) {
       joined.push_back(stretch);
       continue;
     }
@@ -78,22 +80,23 @@ size_t CountFiles(std::span<const Stretch> stretches) {
 // Equally long runs at equal distances.
 struct RunRow {
   uint64_t source = 0;  // offset in the source file
-  uint64_t target = 0;  // offset in the output
+  uint64_t out = 0;     // offset in the output buffer
   uint64_t length = 0;  // of a run
   uint64_t count = 1;
   uint64_t source_stride = 0;
-  uint64_t target_stride = 0;
+  uint64_t out_stride = 0;
 };
 
 template <size_t kLength>
 void CopyFixed(const std::byte* from, std::byte* to, const RunRow& row) {
   for (uint64_t i = 0; i < row.count; ++i) {
-    std::memcpy(to + i * row.target_stride, from + i * row.source_stride, kLength);
+    std::memcpy(to + i * row.out_stride, from + i * row.source_stride, kLength);
   }
 }
 
-// Runs of a few elements are common (a last dimension cut), and there the call of memcpy would cost
-// more than the copying.
+// Copies a row whose first run goes from `from` to `to`. Runs of a few elements are common (a last
+// dimension cut), and there the call of memcpy would cost more than the copying. Runs under the
+// fault guard of Window::Read: no allocation, no lock, no destructor.
 void CopyRow(const std::byte* from, std::byte* to, const RunRow& row) {
   switch (row.length) {
     case 1:
@@ -112,35 +115,34 @@ void CopyRow(const std::byte* from, std::byte* to, const RunRow& row) {
       return CopyFixed<64>(from, to, row);
     default:
       for (uint64_t i = 0; i < row.count; ++i) {
-        std::memcpy(to + i * row.target_stride, from + i * row.source_stride, row.length);
+        std::memcpy(to + i * row.out_stride, from + i * row.source_stride, row.length);
       }
   }
 }
 
-// Copies a row and adds it to `digest`, a little at a time, so that the second read comes from the
-// core's cache.
+// As CopyRow, and adds the row to `digest`. Alternates in pieces of kCacheBytes, so that the second
+// read comes from the core's cache.
 void CopyAndDigest(const std::byte* from, std::byte* to, const RunRow& row, CopyDigest& digest) {
-  constexpr uint64_t kLittle = uint64_t{256} << 10;
   RunRow part = row;
   if (row.count == 1) {
     for (uint64_t at = 0; at < row.length; at += part.length) {
-      part.length = std::min(kLittle, row.length - at);
-      std::memcpy(to + row.target + at, from + at, part.length);
+      part.length = std::min(kCacheBytes, row.length - at);
+      std::memcpy(to + at, from + at, part.length);
       digest.Add(from + at, part.length, row.source + at);
     }
     return;
   }
   for (uint64_t i = 0; i < row.count; i += part.count) {
     part.source = row.source + i * row.source_stride;
-    part.target = row.target + i * row.target_stride;
-    part.count = std::min(row.count - i, std::max<uint64_t>(1, kLittle / row.length));
+    part.count = std::min(row.count - i, std::max<uint64_t>(1, kCacheBytes / row.length));
     const std::byte* const first = from + i * row.source_stride;
-    CopyRow(first, to + part.target, part);
+    CopyRow(first, to + i * row.out_stride, part);
     digest.AddRow(first, part.length, part.count, part.source_stride, part.source);
   }
 }
 
 // Collects rows of ascending source offsets until they fill a window, then copies them together.
+// For each copy: Begin, Add for each row, Flush. After an error it is of no more use.
 //
 // Windows of stretches that several copies share stay open for the later copies. They are few, so a
 // lane holds hardly more than one window.
@@ -153,7 +155,7 @@ class WindowCopier {
   }
 
   // Begins a copy from `file`, after the last copy was flushed. The copied bytes are added to
-  // `digest` too, unless it is null.
+  // `digest` too, unless it is null. `out` and `digest` are used until Flush.
   void Begin(FileId file, std::span<std::byte> out, CopyDigest* digest) {
     file_ = file;
     out_ = out;
@@ -169,7 +171,7 @@ class WindowCopier {
   Status Flush() {
     if (size_ == 0) return {};
     const ByteRange range{begin_, end_ - begin_};
-    if (const SharedWindow* const shared = ShareWindow(range)) {
+    if (const SharedWindow* const shared = FindOrOpenShared(range)) {
       return CopyRows(shared->window, shared->range.offset);
     }
     RESHARD_ASSIGN_OR_RETURN(const Window window, files_.Open(file_, range.offset, range.length));
@@ -186,17 +188,17 @@ class WindowCopier {
     Window window;
   };
 
-  static constexpr uint64_t kMostShared = kWindowBytes + (uint64_t{1} << 20);  // bytes
-  // Each may be of a file that is open only for it.
+  static constexpr uint64_t kMostSharedBytes = kWindowBytes + (uint64_t{1} << 20);
+  // Each may hold a file descriptor of its own.
   static size_t MostSharedWindows() {
     static const size_t kMost = std::min<size_t>(8, DescriptorLimit() / 32);
     return kMost;
   }
 
-  // Returns the open window with the bytes of `range` in the file. Opens one if they lie in a
-  // stretch. Returns null if they do not, or if bytes beside them cannot be read: perhaps no copy
-  // needs those.
-  const SharedWindow* ShareWindow(ByteRange range) {
+  // Returns the open window with the bytes of `range` in the file, valid until the next call. Opens
+  // one if they lie in a stretch. Returns null if they do not, or if the window cannot be read:
+  // perhaps no copy needs the bytes beside `range`, so Flush reads these alone and has the error.
+  const SharedWindow* FindOrOpenShared(ByteRange range) {
     const auto holds = [&range](ByteRange outer) {
       return range.offset >= outer.offset && range.end() <= outer.end();
     };
@@ -221,24 +223,25 @@ class WindowCopier {
     return &shared_.back();
   }
 
+  // Closes the file's window, and then all if one of `length` bytes would be too much.
   void MakeRoomFor(uint64_t length) {
     std::erase_if(shared_, [this](const SharedWindow& shared) { return shared.file == file_; });
     uint64_t held = length;
     for (const SharedWindow& shared : shared_) held += shared.range.length;
-    if (held > kMostShared || shared_.size() >= MostSharedWindows()) shared_.clear();
+    if (held > kMostSharedBytes || shared_.size() >= MostSharedWindows()) shared_.clear();
   }
 
   // Copies the rows from `window`, which begins at `begin` of the file.
   Status CopyRows(const Window& window, uint64_t begin) {
     RESHARD_RETURN_IF_ERROR(
-        window.Read([rows = std::span(rows_).first(size_), begin, to = out_.data(),
+        window.Read([rows = std::span(rows_).first(size_), begin, out = out_.data(),
                      digest = digest_](const std::byte* data) {
           for (const RunRow& row : rows) {
             const std::byte* const from = data + (row.source - begin);
             if (digest != nullptr) {
-              CopyAndDigest(from, to, row, *digest);
+              CopyAndDigest(from, out + row.out, row, *digest);
             } else {
-              CopyRow(from, to + row.target, row);
+              CopyRow(from, out + row.out, row);
             }
           }
         }));
@@ -252,7 +255,7 @@ class WindowCopier {
   // How many runs of the row end within `room` bytes from the first one's beginning, without gaps
   // that are too large. The first one does.
   static uint64_t CountThatFits(const RunRow& row, uint64_t room) {
-    if (row.source_stride > row.length + kMaxGap) return 1;
+    if (row.source_stride > row.length + kMaxRunGap) return 1;
     return 1 + (room - row.length) / row.source_stride;
   }
 
@@ -266,19 +269,18 @@ class WindowCopier {
         RESHARD_RETURN_IF_ERROR(AddPart(part));
         if (row.count == 1) {
           row.source += room;
-          row.target += room;
+          row.out += room;
           row.length -= room;
           continue;
         }
-        RESHARD_RETURN_IF_ERROR(AddRow({.source = row.source + room,
-                                        .target = row.target + room,
-                                        .length = row.length - room}));
+        RESHARD_RETURN_IF_ERROR(AddRow(
+            {.source = row.source + room, .out = row.out + room, .length = row.length - room}));
       } else {
         if (row.count > 1) part.count = std::min(row.count, CountThatFits(row, room));
         RESHARD_RETURN_IF_ERROR(AddPart(part));
       }
       row.source += part.count * row.source_stride;
-      row.target += part.count * row.target_stride;
+      row.out += part.count * row.out_stride;
       row.count -= part.count;
     }
     return {};
@@ -289,7 +291,7 @@ class WindowCopier {
     assert(size_ == 0 || part.source >= end_);
     const uint64_t end = part.source + (part.count - 1) * part.source_stride + part.length;
     if (size_ > 0 &&
-        (size_ == rows_.size() || end > WindowEnd(begin_) || part.source - end_ > kMaxGap)) {
+        (size_ == rows_.size() || end > WindowEnd(begin_) || part.source - end_ > kMaxRunGap)) {
       RESHARD_RETURN_IF_ERROR(Flush());
     }
     if (size_ == 0) begin_ = part.source;
@@ -320,7 +322,7 @@ Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint
     const uint64_t end = std::min(range.end(), target + i * inner.target_stride + run_length);
     return RunRow{
         .source = source + i * inner.source_stride + (begin - target - i * inner.target_stride),
-        .target = begin - range.offset,
+        .out = begin - range.offset,
         .length = end > begin ? end - begin : 0};
   };
   // Runs that begin before the range. The last one may reach into it.
@@ -343,13 +345,13 @@ Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint
     RunRow row = run_at(next);
     row.count = whole - next;
     row.source_stride = inner.source_stride;
-    row.target_stride = inner.target_stride;
+    row.out_stride = inner.target_stride;
     RESHARD_RETURN_IF_ERROR(copier.Add(row));
   }
   return whole < stop ? copier.Add(run_at(whole)) : Status();
 }
 
-// Adds the runs of `copy` with target bytes in `range`. `range` lies within the span of the copy.
+// Adds the runs of `copy` with target bytes in `range`, which overlaps the copy's target span.
 Status AddRuns(const BlockCopy& copy, ByteRange range, WindowCopier& copier) {
   if (copy.dims.empty()) {
     return AddInnerLoop(
@@ -361,7 +363,7 @@ Status AddRuns(const BlockCopy& copy, ByteRange range, WindowCopier& copier) {
   const CopyDim inner = outer.dims.back();
   outer.dims.pop_back();
   outer.run_length = (inner.count - 1) * inner.target_stride + copy.run_length;
-  // So far before the range that no innermost loop that reaches into `range` is cut in front.
+  // Begins early enough that each innermost loop that reaches into `range` is visited whole.
   const uint64_t earlier = std::min(range.offset, outer.run_length - 1);
   const ByteRange reach{range.offset - earlier, range.length + earlier};
   for (RunCursor loop(outer, reach); !loop.done(); loop.Next()) {
@@ -373,10 +375,10 @@ Status AddRuns(const BlockCopy& copy, ByteRange range, WindowCopier& copier) {
   return {};
 }
 
-// The source bytes from the first run to the last one that have target bytes in `range`, or would
-// if there were no gaps. The range reaches into the copy's span.
+// Returns the source bytes between the places of the first and the last byte of `range`, which
+// overlaps the copy's target span. A byte in a gap counts as the last one of the run before it.
 ByteRange SourceSpanOf(const BlockCopy& copy, ByteRange range) {
-  // The run that holds the byte at `target`, or is the last one before it.
+  // Returns the source offset of the byte at `target`.
   const auto source_of = [&copy](uint64_t target) {
     uint64_t source = copy.source_offset;
     target -= std::min(target, copy.target_offset);
@@ -391,8 +393,8 @@ ByteRange SourceSpanOf(const BlockCopy& copy, ByteRange range) {
   return {begin, source_of(range.end() - 1) + 1 - begin};
 }
 
-// Returns the first segment that reaches beyond `offset` of the target file.
-auto SegmentBehind(const TargetPlan& plan, uint64_t offset) {
+// Returns the segment with the byte at `offset` of the target file.
+auto SegmentAt(const TargetPlan& plan, uint64_t offset) {
   return std::partition_point(
       plan.segments.begin(), plan.segments.end(),
       [offset](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });
@@ -401,7 +403,7 @@ auto SegmentBehind(const TargetPlan& plan, uint64_t offset) {
 // Adds the source bytes of the target file's `range`, in its order. Runs are left out if the gaps
 // between them are too large to read.
 void AddStretches(const TargetPlan& plan, ByteRange range, std::vector<Stretch>& stretches) {
-  auto segment = SegmentBehind(plan, range.offset);
+  auto segment = SegmentAt(plan, range.offset);
   for (; segment != plan.segments.end() && TargetRange(*segment).offset < range.end(); ++segment) {
     const auto* const content = std::get_if<Content>(&*segment);
     if (content == nullptr) continue;
@@ -410,7 +412,7 @@ void AddStretches(const TargetPlan& plan, ByteRange range, std::vector<Stretch>&
       const ByteRange span = copy.TargetSpan();
       if (span.offset >= image.end()) break;
       if (span.length == 0 || span.end() <= image.offset) continue;
-      if (!copy.dims.empty() && copy.dims.back().source_stride > copy.run_length + kMaxGap) {
+      if (!copy.dims.empty() && copy.dims.back().source_stride > copy.run_length + kMaxRunGap) {
         continue;
       }
       AddToStretches(copy.source, SourceSpanOf(copy, image), stretches);
@@ -418,10 +420,10 @@ void AddStretches(const TargetPlan& plan, ByteRange range, std::vector<Stretch>&
   }
 }
 
-// Returns `stretches`, which are of `targets`, longer by the source bytes of up to `reach` more
-// bytes of each target.
-std::vector<Stretch> WithBytesBehind(std::span<const TargetBytes> targets,
-                                     std::vector<Stretch> stretches, uint64_t reach) {
+// Returns `stretches`, which are of `targets`, and the source bytes of up to `reach` further bytes
+// of each target that has any.
+std::vector<Stretch> WithLaterBytes(std::span<const TargetBytes> targets,
+                                    std::vector<Stretch> stretches, uint64_t reach) {
   for (const auto& [plan, range, end] : targets) {
     if (range.end() == end) continue;
     AddStretches(*plan, {range.end(), std::min(end - range.end(), reach)}, stretches);
@@ -430,10 +432,9 @@ std::vector<Stretch> WithBytesBehind(std::span<const TargetBytes> targets,
   return stretches;
 }
 
-// Extends each of `wanted` to the end of its last large page, as far as `longer` has these bytes,
-// and returns the ends. `longer` has all of `wanted` in the same order.
-std::vector<uint64_t> EndsOfPages(std::span<const Stretch> wanted,
-                                  std::span<const Stretch> longer) {
+// Returns for each of `wanted` the end of its last large page if `longer` reaches it, else its own
+// end. `longer` has all of `wanted` in the same order.
+std::vector<uint64_t> PageEnds(std::span<const Stretch> wanted, std::span<const Stretch> longer) {
   std::vector<uint64_t> ends;
   ends.reserve(wanted.size());
   auto around = longer.begin();
@@ -460,7 +461,7 @@ std::vector<Stretch> StretchesOf(const TargetPlan& plan, ByteRange range) {
   return stretches;
 }
 
-// Gather, with a digest: copy number i adds its bytes to digest_of(i) unless `digest_of` is empty.
+// Gather, with digests: copy number i adds its bytes to digest_of(i), if that has a value.
 template <typename DigestOf>
 Status GatherCopies(WindowCopier& copier, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<std::byte> out, DigestOf digest_of) {
@@ -500,9 +501,6 @@ class ContentFiller {
   }
 
  private:
-  // Bytes that are gathered before they are cast: few enough to stay in the core's cache.
-  static constexpr uint64_t kImageBytes = uint64_t{256} << 10;
-
   Status GatherFrom(size_t segment, const Content& content, uint64_t offset,
                     std::span<std::byte> out, ChunkDigest* digest) {
     return GatherCopies(copier_, content.copies, offset, out,
@@ -512,12 +510,12 @@ class ContentFiller {
                         });
   }
 
-  // An element that lies across a border is cast on both sides. Only the side of its first byte
-  // counts and digests it.
+  // An element that lies across an edge of `out` is cast for both sides. Only the side of its first
+  // byte counts and digests it.
   Status FillCast(size_t segment, const Content& content, uint64_t offset,
                   std::span<std::byte> out) {
     const uint64_t item = ItemBytes(content.target_dtype());
-    const uint64_t most = kImageBytes / std::max(item, ItemBytes(content.dtype));
+    const uint64_t most = kCacheBytes / std::max(item, ItemBytes(content.dtype));
     while (!out.empty()) {
       const uint64_t before = (offset - content.target.offset + content.box_offset) % item;
       std::array<std::byte, sizeof(uint64_t)> element;
@@ -572,15 +570,16 @@ Status PrefetchTargets(SourceFiles& files, std::span<const TargetBytes> targets)
   std::vector<Stretch> wanted;
   for (const auto& [plan, range, end] : targets) AddStretches(*plan, range, wanted);
   if (targets.size() > 1) JoinStretches(wanted);
-  // A large page is read as a whole with those of its bytes that are filled soon, unless there is
-  // no room for one page of each file. Files that threads read have no large pages.
+  // A large page is best read as a whole. So bytes that are filled later are read along if they
+  // complete one: as few as do, and only if there is room for one page of each file. Files that
+  // threads read have no large pages.
   const uint64_t room = files.HasReadFiles() ? 0 : files.BytesAhead();
   std::vector<uint64_t> ends =
-      EndsOfPages(wanted, WithBytesBehind(targets, wanted, std::min(room, kLargePageBytes)));
+      PageEnds(wanted, WithLaterBytes(targets, wanted, std::min(room, kLargePageBytes)));
   for (uint64_t reach = 2 * kLargePageBytes; reach <= room && !AreWholePages(ends); reach *= 2) {
-    const std::vector<Stretch> whole = WithBytesBehind(targets, wanted, reach);
+    const std::vector<Stretch> whole = WithLaterBytes(targets, wanted, reach);
     if (CountFiles(whole) * kLargePageBytes > room) break;
-    ends = EndsOfPages(wanted, whole);
+    ends = PageEnds(wanted, whole);
   }
   for (size_t i = 0; i < wanted.size(); ++i) {
     const uint64_t begin = wanted[i].range.offset;
@@ -591,7 +590,7 @@ Status PrefetchTargets(SourceFiles& files, std::span<const TargetBytes> targets)
 
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
                   std::span<std::byte> out, ChunkDigest* digest, LostInCasts* lost) {
-  auto segment = SegmentBehind(plan, offset);
+  auto segment = SegmentAt(plan, offset);
   WindowCopier copier(files, StretchesOf(plan, {offset, out.size()}));
   ContentFiller filler(copier, plan, digest, lost);
   for (; !out.empty(); ++segment) {
