@@ -30,6 +30,8 @@ WAYS = [
     RESHARDED + ["--include", "*norm*"],
     SRC + ["--format", "unified", "--part-size", "100K"],
     SRC + ["--format", "huggingface", "--shard-size", "100K", "--exclude", "adam_*"],
+    SRC + ["--tp", "2", "--pp", "2", "--rename", "renames.json"],
+    SRC + ["--tp", "2", "--dp", "2", "--optimizer-sharding", "--rank", "1-3"],
 ]
 OUR_FILES = {"checksums.xxh128", "origin.jsonl", "manifest.json", "part_records", ".reshard"}
 

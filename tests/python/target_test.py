@@ -58,6 +58,7 @@ def test_keywords_choose_what_the_files_are(folder, tmp_path):
         {"format": "safetensors", "crc": True, "rank": 1},
         {"format": "huggingface", "shard_size": 100_000, "dst_strategy": None},
         {"dtype": {"*": "float32"}, "rename": {"patterns": {"model.*": "*"}}, "exclude": "adam_*"},
+        {"dst_strategy": None, "tp": 2, "pp": 2, "stage_layers": [1, 1], "rename": {"patterns": {"model.*": "*"}}},
     )):
         given = {**STRATEGIES, **keywords}
         out = tmp_path / str(number)
