@@ -4,6 +4,7 @@
 Usage: mounted_target_test.py --reshard BIN --gen BIN; reshard-mount lies beside BIN
 """
 
+import concurrent.futures
 import contextlib
 import errno
 import mmap
@@ -271,25 +272,82 @@ class MountedTargetTest(program_case.ProgramCase):
             return
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def read_together(self):
+        """Reads all files at the same time; returns their contents by their paths."""
+        paths = files_below(self.place) - {".reshard-status"}
+        with concurrent.futures.ThreadPoolExecutor(len(paths)) as threads:
+            return dict(zip(paths, threads.map(lambda path: (self.place / path).read_bytes(), paths)))
+
     def test_memory_stays_within_the_limit(self):
-        self.generate("large", "--layers", 2, "--hidden", 1024, "--ffn", 2048, "--vocab", 8192, "--tp", 2)
-        self.generate("cut", "--layers", 2, "--hidden", 1024, "--ffn", 2048, "--vocab", 8192, "--tp", 4,
-                      "--strategy-only")
         limit = 64 << 20
-        most = [0]
-        with self.mounted("--src-strategy", "large/strategy", "--dst-strategy", "cut/strategy",
-                          "--memory-limit", limit, source="large") as process:
-            status = pathlib.Path(f"/proc/{process.pid}/status")
-            reading = [threading.Thread(target=path.read_bytes) for path in self.place.rglob("*.ckpt")]
-            self.assertEqual(len(reading), 4)
-            for thread in reading:
-                thread.start()
-            while any(thread.is_alive() for thread in reading):
-                line = next(line for line in status.read_text().splitlines() if line.startswith("RssAnon"))
-                most[0] = max(most[0], int(line.split()[1]) << 10)
-                time.sleep(0.001)
-        self.assertLess(most[0], limit)
-        self.assertGreater(most[0], 1 << 20)
+        # Many bytes, and many plans: those of all files do not fit the limit.
+        for number, (model, cuts) in enumerate((
+                (["--layers", 2, "--hidden", 1024, "--ffn", 2048, "--vocab", 8192], (2, 4)),
+                (["--matrices", 6000, "--rows", 64, "--columns", 64, "--no-optimizer"], (2, 16)))):
+            source, target = f"source{number}", f"target{number}"
+            self.generate(source, *model, "--tp", cuts[0])
+            self.generate(target, *model, "--tp", cuts[1], "--strategy-only")
+            strategies = ["--src-strategy", f"{source}/strategy", "--dst-strategy", f"{target}/strategy"]
+            self.reshard("convert", source, "out", *strategies, "-q")
+            most, ended = [0], threading.Event()
+            with self.mounted(*strategies, "--memory-limit", limit, source=source) as process:
+                status = pathlib.Path(f"/proc/{process.pid}/status")
+
+                def watch(status=status, most=most, ended=ended):
+                    while not ended.wait(0.001):
+                        line = next(line for line in status.read_text().splitlines() if line.startswith("RssAnon"))
+                        most[0] = max(most[0], int(line.split()[1]) << 10)
+
+                watching = threading.Thread(target=watch)
+                watching.start()
+                try:
+                    found = self.read_together()
+                finally:
+                    ended.set()
+                    watching.join()
+            self.assertEqual(len(found), cuts[1])
+            for path, content in found.items():
+                self.assertTrue(content == (self.folder / "out" / path).read_bytes(), path)
+            self.assertLess(most[0], limit)
+            self.assertGreater(most[0], 1 << 20)
+            shutil.rmtree(self.folder / "out")
+
+    def bytes_from_disk(self, process):
+        fields = pathlib.Path(f"/proc/{process.pid}/io").read_text().split()
+        return int(fields[fields.index("read_bytes:") + 1])
+
+    def sources_on_disk(self, columns):
+        """A checkpoint of 4 ranks whose files are not in the page cache, and a strategy of 8. Returns
+        its files; none without a disk."""
+        model = ["--matrices", 4, "--rows", 4096, "--columns", columns, "--dtype", "Float32", "--no-optimizer"]
+        self.generate("cold", *model, "--cut", "columns", "--tp", 4)
+        self.generate("cut", *model, "--cut", "columns", "--tp", 8, "--strategy-only")
+        kind = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", self.folder], check=True,
+                              capture_output=True, text=True).stdout.strip()
+        if kind in ("tmpfs", "overlay"):
+            print(f"did not run: mount: {self.folder} is no disk but {kind}", flush=True)
+            return []
+        files = sorted((self.folder / "cold").glob("rank_*/*.ckpt"))
+        for path in files:
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return files
+
+    def test_ranks_that_load_together_read_each_source_byte_once(self):
+        files = self.sources_on_disk(columns=4096)
+        if not files:
+            return
+        size = sum(path.stat().st_size for path in files)
+        # Windows are much smaller than the sources, and each source byte lies between those of another rank.
+        with self.mounted("--src-strategy", "cold/strategy", "--dst-strategy", "cut/strategy",
+                          "--memory-limit", "64M", source="cold") as process:
+            found = self.read_together()
+            read = self.bytes_from_disk(process)
+        self.assertEqual(len(found), 8)
+        self.assertGreater(sum(map(len, found.values())), size * 0.99)
+        self.assertLess(read, 1.1 * size)
+        self.assertGreater(read, 0.9 * size)  # so that they were not in the page cache
 
 
 def main():

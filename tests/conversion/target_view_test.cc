@@ -107,6 +107,20 @@ TEST(TargetViewTest, ThreadsReadAtTheSameTimeWithFewPlansInMemory) {
   EXPECT_EQ(wrong, 0);
 }
 
+// A limit is for the view alone: its process may have more.
+TEST(TargetViewTest, ReadsWhateverMemoryTheProcessHas) {
+  SampleFolder folder(4096);
+  const TargetView view = Open(folder, {.memory_limit = uint64_t{32} << 20});
+  const std::string whole = ReadWhole(view, 0);
+  const std::vector<char> held(size_t{64} << 20, 'x');
+  for (int round = 0; round < 2; ++round) {
+    for (size_t file = 0; file < 4; ++file) {
+      EXPECT_TRUE(ReadWhole(view, file) == whole || file > 0);
+    }
+  }
+  EXPECT_EQ(held.back(), 'x');
+}
+
 TEST(TargetViewTest, RefusesBytesThatTheFileHasNot) {
   SampleFolder folder;
   const TargetView view = Open(folder);
