@@ -6,6 +6,7 @@ Usage: mounted_target_test.py --reshard BIN --gen BIN; reshard-mount lies beside
 
 import concurrent.futures
 import contextlib
+import ctypes
 import errno
 import mmap
 import os
@@ -41,6 +42,19 @@ def files_below(folder):
     """The paths of files, relative to the folder, but for what only we read."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*")
             if path.is_file() and not OUR_FILES & set(path.relative_to(folder).parts)}
+
+
+def bytes_in_cache(path):
+    """The bytes of a file in the page cache."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        pages = (ctypes.c_ubyte * -(-len(mapped) // mmap.PAGESIZE))()
+        first = ctypes.c_char.from_buffer(mapped)
+        failed = libc.mincore(ctypes.byref(first), ctypes.c_size_t(len(mapped)), pages)
+        del first
+    if failed:
+        raise OSError(ctypes.get_errno(), "mincore")
+    return sum(page & 1 for page in pages) * mmap.PAGESIZE
 
 
 class MountedTargetTest(program_case.ProgramCase):
@@ -316,12 +330,13 @@ class MountedTargetTest(program_case.ProgramCase):
         fields = pathlib.Path(f"/proc/{process.pid}/io").read_text().split()
         return int(fields[fields.index("read_bytes:") + 1])
 
-    def sources_on_disk(self, columns):
+    def sources_on_disk(self, matrices, cut):
         """A checkpoint of 4 ranks whose files are not in the page cache, and a strategy of 8. Returns
-        its files; none without a disk."""
-        model = ["--matrices", 4, "--rows", 4096, "--columns", columns, "--dtype", "Float32", "--no-optimizer"]
-        self.generate("cold", *model, "--cut", "columns", "--tp", 4)
-        self.generate("cut", *model, "--cut", "columns", "--tp", 8, "--strategy-only")
+        the files; none without a disk."""
+        model = ["--matrices", matrices, "--rows", 4096, "--columns", 4096, "--dtype", "Float32",
+                 "--no-optimizer", "--cut", cut]
+        self.generate("cold", *model, "--tp", 4)
+        self.generate("cut", *model, "--tp", 8, "--strategy-only")
         kind = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", self.folder], check=True,
                               capture_output=True, text=True).stdout.strip()
         if kind in ("tmpfs", "overlay"):
@@ -335,7 +350,7 @@ class MountedTargetTest(program_case.ProgramCase):
         return files
 
     def test_ranks_that_load_together_read_each_source_byte_once(self):
-        files = self.sources_on_disk(columns=4096)
+        files = self.sources_on_disk(matrices=4, cut="columns")
         if not files:
             return
         size = sum(path.stat().st_size for path in files)
@@ -348,6 +363,28 @@ class MountedTargetTest(program_case.ProgramCase):
         self.assertGreater(sum(map(len, found.values())), size * 0.99)
         self.assertLess(read, 1.1 * size)
         self.assertGreater(read, 0.9 * size)  # so that they were not in the page cache
+
+    def test_reading_in_order_reads_sources_ahead(self):
+        files = self.sources_on_disk(matrices=2, cut="rows")
+        if not files:
+            return
+        mib = 1 << 20
+        cold = [bytes_in_cache(path) for path in files]
+        with self.mounted("--src-strategy", "cold/strategy", "--dst-strategy", "cut/strategy", source="cold"):
+            opened = [bytes_in_cache(path) for path in files]
+            with open(self.place / "rank_0/checkpoint_0.ckpt", "rb", buffering=0) as file:
+                for _ in range(3):
+                    self.assertEqual(len(file.read(mib)), mib)
+            # Much more than the 3 MiB that were read.
+            deadline = time.monotonic() + 60
+            while bytes_in_cache(files[0]) < opened[0] + 8 * mib:
+                self.assertLess(time.monotonic(), deadline, "nothing was read ahead")
+                time.sleep(0.01)
+        # But not the whole file, of 32 MiB, and nothing of the other ranks.
+        self.assertLess(bytes_in_cache(files[0]), opened[0] + 13 * mib)
+        self.assertEqual([bytes_in_cache(path) for path in files[1:]], opened[1:])
+        self.assertLess(max(opened), mib)
+        self.assertLess(max(cold), mib)
 
 
 def main():
