@@ -23,7 +23,7 @@ from measure import GIB, MIB, Failure, check_equal, files_of, read_into_cache, r
 CUTS = ("rows", "columns_256b")
 # Not the bytes of a conversion, but how many files and parameters there are.
 READY = (
-    ("8 files", bench_cases.Case("files", "", bench_cases.llama, ["--tp", 4], ["--tp", 8]), 0.25, 0.05),
+    ("8 files", bench_cases.Case("files", "", bench_cases.llama, ["--tp", 4], ["--tp", 8]), 0.5, 0.05),
     ("10,000 parameters", next(case for case in bench_cases.CASES if case.name == "tiny"), 1, 0.25),
 )
 
