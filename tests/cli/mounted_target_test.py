@@ -115,6 +115,44 @@ class MountedTargetTest(program_case.ProgramCase):
                             self.assertEqual(mapped[:], (out / path).read_bytes())
                 self.assertEqual((self.place / ".reshard-status").read_text(), "ok\n")
 
+    def test_maps(self):
+        self.reshard("convert", "a", "out", *RESHARDED, "-q")
+        expected = (self.folder / "out/rank_0/checkpoint_0.ckpt").read_bytes()
+        with self.mounted(*RESHARDED):
+            with open(self.place / "rank_0/checkpoint_0.ckpt", "rb") as file:
+                with self.assertRaises(OSError) as refused:
+                    mmap.mmap(file.fileno(), 0, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
+                self.assertEqual(refused.exception.errno, errno.ENODEV)
+                with mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ) as mapped:
+                    self.assertEqual(mapped[:], expected)
+
+    def test_other_users(self):
+        if os.geteuid() != 0:
+            print("did not run: mount --allow-other: needs root, to be another user", flush=True)
+            return
+        for folder in (self.folder, *self.folder.parents):
+            if not folder.stat().st_mode & 0o001:
+                os.chmod(folder, 0o711)
+                self.addCleanup(os.chmod, folder, 0o700)
+        read = ["cat", self.place / "rank_0/checkpoint_0.ckpt"]
+        for options, code in (([], 1), (["--allow-other"], 0)):
+            with self.mounted(*RESHARDED, *options):
+                done = subprocess.run(read, user=65534, group=65534, extra_groups=[], check=False, capture_output=True)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual(done.stdout == b"", code == 1)
+
+    def test_sources_that_state_a_wrong_crc(self):
+        self.reshard("convert", "a", "with_crc", *SRC, "--dst-strategy", "a/strategy", "--crc")
+        path = self.folder / "with_crc/rank_0/checkpoint_0.ckpt"
+        content = bytearray(path.read_bytes())
+        content[-100] ^= 1
+        path.write_bytes(content)
+        unchecked = [*RESHARDED, "--check-replicas=none"]
+        self.reshard("mount", "with_crc", self.place, *unchecked, code=3, says="CRC")
+        self.assertFalse(os.path.ismount(self.place))
+        with self.mounted(*unchecked, "--no-checksum", source="with_crc"):
+            pass
+
     def test_nothing_can_be_changed(self):
         with self.mounted(*RESHARDED):
             path = self.place / "rank_0/checkpoint_0.ckpt"
