@@ -114,7 +114,7 @@ TEST(TargetViewTest, ReadsWhateverMemoryTheProcessHolds) {
   std::vector<TestTensor> tensors;
   for (int i = 0; i < 1500; ++i) {
     const std::string name = "w" + std::to_string(i);
-    rows.emplace_back(name, MakeLayout({4}, {{0, -1}}));
+    rows.push_back({name, MakeLayout({4}, {{0, -1}})});
     tensors.push_back(MakeTensor(name, DType::kFloat32, {8, 8}));
   }
   ConversionFolder folder(rows, rows);
