@@ -309,6 +309,21 @@ class MountedTargetTest(program_case.ProgramCase):
         self.assertEqual(done.returncode, 3)
         self.assertIn("install the package reshard-mount", done.stderr)
 
+    def test_without_the_right_or_the_device(self):
+        """As in a container that was started without them."""
+        if os.geteuid() != 0:
+            print("did not run: mount without rights: needs root, to give them up", flush=True)
+            return
+        mount = [self.program, "mount", "a", self.place, *RESHARDED]
+        no_device = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && exec \"$@\""
+        for prefix in (["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"],
+                       ["unshare", "-m", "sh", "-c", no_device, "sh"]):
+            done = subprocess.run([*map(str, prefix + mount)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 4, done.stderr)
+            self.assertIn("cannot be mounted; is /dev/fuse there, and may this user open it?", done.stderr)
+            self.assertFalse(os.path.ismount(self.place))
+
     def test_in_a_user_namespace(self):
         """As a user who may not mount, without fusermount3."""
         script = f"""set -e
