@@ -86,6 +86,12 @@ Result<const Container*> ContainerOf(std::span<const std::byte> head, uint64_t f
   return FirstLike(head, Likeness::kPossible);
 }
 
+const Container& DefaultContainer() { return kMindSporeContainer; }
+
+const Container& ContainerOf(TargetFormat format) {
+  return format == TargetFormat::kCkpt ? kMindSporeContainer : kSafetensorsContainer;
+}
+
 const Container& WrittenAs(const Container& container) {
   return container.encode == nullptr ? kSafetensorsContainer : container;
 }

@@ -15,6 +15,7 @@
 #include "format/container/container.h"
 #include "format/container/file_table.h"
 #include "reshard/byte_range.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
 
@@ -38,6 +39,12 @@ const Container* ContainerCertainlyOf(std::span<const std::byte> head);
 //   kUnsupported: an encrypted checkpoint (naming the mode), or another kind of file
 //   kCorrupt: JSON text, or an empty file
 Result<const Container*> ContainerOf(std::span<const std::byte> head, uint64_t file_size);
+
+// Returns the container that files without a signature count as: MindSpore's.
+const Container& DefaultContainer();
+
+// Returns the container of the files that a target has.
+const Container& ContainerOf(TargetFormat format);
 
 // Returns the container in which files of `container` are written again: itself, or safetensors if
 // its files are only read.

@@ -152,7 +152,7 @@ class [[nodiscard]] Result {
 
   bool ok() const { return state_.index() == 1; }
   // The reason of failure; an ok Status when there is a value.
-  Status status() const { return ok() ? Status() : std::get<0>(state_); }
+  Status status() const { return ok() ? Status() : *std::get_if<0>(&state_); }
 
   // The value; only when ok().
   T& value() & { return Checked(*this); }

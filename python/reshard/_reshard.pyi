@@ -144,8 +144,7 @@ def write_checkpoint(
     is_safetensors: bool,
     states_crc: bool,
     removes_redundancy: bool | None,
-    key: bytes,
-    mode: str,
+    encryption: tuple[bytes, str],
 ) -> None: ...
 def merge_strategies(keywords: _Keywords) -> MergedStrategyReport: ...
 def convert_strategy(keywords: _Keywords) -> ConvertedStrategyReport: ...

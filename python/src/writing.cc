@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "python/src/interpreter.h"
@@ -26,9 +28,12 @@ namespace {
 
 using PlainBytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Each array is (name, dtype, shape, bytes); the dtype of a text is "str".
+// `encryption` is a key, empty for none, and a mode. Each array is (name, dtype, shape, bytes); the
+// dtype of a text is "str".
 void Write(const nb::bytes& output, const nb::list& arrays, bool is_safetensors, bool states_crc,
-           std::optional<bool> removes_redundancy, const nb::bytes& key, const std::string& mode) {
+           std::optional<bool> removes_redundancy,
+           const std::pair<nb::bytes, std::string>& encryption) {
+  const auto& [key, mode] = encryption;
   WriteCheckpointOptions options;
   options.output = Bytes(output);
   options.format = is_safetensors ? TargetFormat::kSafetensors : TargetFormat::kCkpt;
@@ -67,7 +72,7 @@ void Write(const nb::bytes& output, const nb::list& arrays, bool is_safetensors,
 
 void AddWriting(nb::module_& module) {
   module.def("write_checkpoint", &Write, "output"_a, "arrays"_a, "is_safetensors"_a, "states_crc"_a,
-             "removes_redundancy"_a.none(), "key"_a, "mode"_a);
+             "removes_redundancy"_a.none(), "encryption"_a);
 }
 
 }  // namespace reshard::python

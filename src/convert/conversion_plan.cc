@@ -13,8 +13,6 @@
 #include <vector>
 
 #include "format/container_table/container_table.h"
-#include "format/mindspore_checkpoint/mindspore_container.h"
-#include "format/safetensors/safetensors_container.h"
 #include "reshard/parameters.h"
 #include "reshard/tensor.h"
 #include "src/base/memory_check.h"
@@ -334,10 +332,6 @@ SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget)
           .stop = options.run.stop,
           .memory = CheckOf(budget),
           .pages = budget.measured->pages};
-}
-
-const Container& ContainerOf(TargetFormat format) {
-  return format == TargetFormat::kCkpt ? kMindSporeContainer : kSafetensorsContainer;
 }
 
 const Container& TargetContainer(const OpenedSource& source, const TargetSpec& target) {

@@ -44,8 +44,6 @@ struct ConversionPlan {
 // Returns the limits for the source of a conversion within `budget`.
 SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget);
 
-// Returns the container of the files that `format` has.
-const Container& ContainerOf(TargetFormat format);
 // Returns the container of the target files.
 const Container& TargetContainer(const OpenedSource& source, const TargetSpec& target);
 

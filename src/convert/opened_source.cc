@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "format/container_table/container_table.h"
-#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "src/base/status_macros.h"
 #include "src/full/folder_tables.h"
 #include "src/full/full_source.h"
@@ -141,7 +140,7 @@ Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& 
                                                    std::shared_ptr<const EncryptionKey> key) {
   std::unique_ptr<OpenedSource> source(new OpenedSource(limits, std::move(key)));
   source->each_alone_ = true;
-  source->found_.container = &kMindSporeContainer;
+  source->found_.container = &DefaultContainer();
   source->rule_.emplace(nullptr, nullptr);
   std::vector<FileId> ids;
   ids.reserve(files.size());
@@ -298,7 +297,7 @@ const Container& OpenedSource::ContainerOfContent() {
     const Result<const Container*> found = ContainerOf(head, *size);
     if (found.ok()) return **found;
   }
-  return kMindSporeContainer;
+  return DefaultContainer();
 }
 
 }  // namespace reshard

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "format/container_table/container_table.h"
-#include "format/safetensors/safetensors_container.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
@@ -26,8 +25,7 @@ Result<std::optional<FullFolder>> FindFullFolder(const std::string& path) {
   const Storage& storage = Storage::Of(path);
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, storage.List(path));
   for (const DirectoryEntry& entry : entries) {
-    const bool counts =
-        IsFolderIndex(entry.name) || ContainerNamed(entry.name) == &kSafetensorsContainer;
+    const bool counts = IsFolderIndex(entry.name) || ContainerNamed(entry.name) == &kFullContainer;
     if (entry.is_directory || !counts) continue;
     RESHARD_RETURN_IF_ERROR(storage.KeepFromOutputs(fmt::format("{}/{}", path, entry.name)));
   }
@@ -46,7 +44,7 @@ Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
     if (entry.is_directory || entry.name.starts_with('.')) continue;
     if (entry.name == kParamNameMap) has_map = true;
     if (entry.name.ends_with(kIndexExtension)) indexes.push_back(entry.name);
-    if (ContainerNamed(entry.name) == &kSafetensorsContainer) files.push_back(entry.name);
+    if (ContainerNamed(entry.name) == &kFullContainer) files.push_back(entry.name);
     if (ContainerNamed(entry.name) != nullptr) {
       checkpoints.push_back(entry.name);
     }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "format/safetensors/safetensors_container.h"
 #include "format/weight_map/weight_map_codec.h"
 #include "reshard/status.h"
 #include "src/os/path_kind.h"
@@ -24,6 +25,9 @@ inline constexpr std::string_view kParamNameMap = "param_name_map.json";
 inline constexpr std::string_view kHyperParamFile = "hyper_param.safetensors";
 inline constexpr std::string_view kHuggingFaceIndex = "model.safetensors.index.json";
 inline constexpr std::string_view kHuggingFaceFile = "model.safetensors";
+
+// The container of the files of such folders.
+inline constexpr const Container& kFullContainer = kSafetensorsContainer;
 
 enum class FolderFamily { kUnified, kHuggingFace };
 

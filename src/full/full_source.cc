@@ -14,7 +14,6 @@
 
 #include "format/container/other_files.h"
 #include "format/container_table/container_table.h"
-#include "format/safetensors/safetensors_container.h"
 #include "format/weight_map/weight_map_codec.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -31,7 +30,7 @@ namespace {
 Result<std::optional<FullFolder>> FolderOf(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(path).KindOf(path));
   if (kind == PathKind::kDirectory) return FindFullFolder(path);
-  if (kind != PathKind::kFile || ContainerNamed(path) != &kSafetensorsContainer) {
+  if (kind != PathKind::kFile || ContainerNamed(path) != &kFullContainer) {
     return std::optional<FullFolder>();
   }
   return std::optional(FullFolder{FolderFamily::kHuggingFace, {}, path});
@@ -188,7 +187,7 @@ Result<std::optional<FoundSource>> FindFullSource(const SourceRequest& request) 
   RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> folder, FolderOf(request.path));
   if (!folder) return std::optional<FoundSource>();
   FoundSource found;
-  found.container = &kSafetensorsContainer;
+  found.container = &kFullContainer;
   found.files_are_numbered = true;
   found.looks_into_all = true;
   RESHARD_RETURN_IF_ERROR(folder->index.empty() ? FindLone(*folder, request, found)

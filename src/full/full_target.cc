@@ -9,7 +9,6 @@
 #include <utility>
 #include <variant>
 
-#include "format/safetensors/safetensors_container.h"
 #include "src/base/checked.h"
 #include "src/base/memory_check.h"
 #include "src/base/quote.h"
@@ -167,7 +166,7 @@ Result<TargetFile> FullTarget::MakeFile(int64_t file, PlanFindings& findings) co
   }
   RESHARD_ASSIGN_OR_RETURN(TargetFile made, whole_.MakeFile(0, findings));
   made.rank = file;
-  made.container = &kSafetensorsContainer;
+  made.container = &kFullContainer;
   if (family_ == FolderFamily::kHuggingFace && !IsOfHuggingFace(made.metadata.format)) {
     made.metadata.format = "pt";
   }

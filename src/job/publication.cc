@@ -220,9 +220,9 @@ Result<Superseded> CheckSuperseded(const JobSpec& spec, const OutputDirectory& t
 }
 
 Status MakePublishable(const JobSpec& spec, const Superseded& superseded,
-                       const std::vector<ManifestFile>& unflushed, JobFolder& folder,
-                       const OutputDirectory& parent, const OutputDirectory& target,
+                       const std::vector<ManifestFile>& unflushed, const JobFolders& folders,
                        PublishReport& report) {
+  const auto& [folder, parent, target] = folders;
   RESHARD_ASSIGN_OR_RETURN(Manifest manifest,
                            NewManifest(spec, superseded.findings, folder, target, report));
   RESHARD_ASSIGN_OR_RETURN(Pruning pruning, FindPruned(spec, superseded.findings, target,

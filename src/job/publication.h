@@ -79,11 +79,17 @@ struct Superseded {
 Result<Superseded> CheckSuperseded(const JobSpec& spec, const OutputDirectory& target, bool replace,
                                    PruneCheck check, std::vector<ManifestFile> abandoned = {});
 
-// Makes the spec's files, all staged in `folder`, publishable: from here on the publication can be
-// completed by any process. `unflushed`: as for JobFolder::Commit. Errors: kIo.
+// The folders of a job. All must outlive it.
+struct JobFolders {
+  JobFolder& job;
+  const OutputDirectory& parent;  // of the job's
+  const OutputDirectory& target;
+};
+
+// Makes the spec's files, all staged in the job's folder, publishable: from here on the publication
+// can be completed by any process. `unflushed`: as for JobFolder::Commit. Errors: kIo.
 Status MakePublishable(const JobSpec& spec, const Superseded& superseded,
-                       const std::vector<ManifestFile>& unflushed, JobFolder& folder,
-                       const OutputDirectory& parent, const OutputDirectory& target,
+                       const std::vector<ManifestFile>& unflushed, const JobFolders& folders,
                        PublishReport& report);
 
 // Removes the files to prune. A failure is a warning, because the run itself has succeeded.

@@ -236,8 +236,8 @@ Result<PublishReport> TargetJob::Publish() {
   if (!already_staged_) {
     folder_->Watch(spec_.meter);
     RESHARD_RETURN_IF_ERROR(folder_->CheckStaged(spec_.files));
-    RESHARD_RETURN_IF_ERROR(MakePublishable(spec_, superseded_, spec_.files, *folder_,
-                                            lock_.folder(), target_, report));
+    RESHARD_RETURN_IF_ERROR(MakePublishable(spec_, superseded_, spec_.files,
+                                            {*folder_, lock_.folder(), target_}, report));
   }
   folder_->Watch(spec_.meter);
   RESHARD_RETURN_IF_ERROR(PutInPlace(report));

@@ -355,7 +355,7 @@ Result<PublishReport> WorkerJob::Commit(const Patience& patience) {
     RESHARD_RETURN_IF_ERROR(folder_->CheckStaged(spec_.files));
     RESHARD_ASSIGN_OR_RETURN(const Superseded superseded, FindSuperseded());
     RESHARD_RETURN_IF_ERROR(
-        MakePublishable(spec_, superseded, joined, *folder_, lock_.folder(), target_, report));
+        MakePublishable(spec_, superseded, joined, {*folder_, lock_.folder(), target_}, report));
   }
   RESHARD_RETURN_IF_ERROR(PutInPlace(report));
   // A worker that begins now finds the published set, not a half-cleared job.

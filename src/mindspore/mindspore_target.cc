@@ -115,13 +115,10 @@ Status CheckNamePattern(const std::string& pattern) {
 
 void CutParameters::Add(const SourceTensor& tensor, const SharedGrid& grid,
                         const Shape& shard_shape) {
-  const auto wanted =
-      std::tie(tensor.kind, tensor.dtype, tensor.full_shape, tensor.shard_shape, tensor.stage,
-               tensor.table, tensor.grid, tensor.rank, grid, shard_shape);
-  // Most forms exist already, so that no copy is needed.
-  auto form = forms_.find(wanted);
-  if (form == forms_.end()) form = forms_.insert(Form(wanted)).first;
-  entries_.push_back({names_.Keep(tensor.name), &*form, tensor.file,
+  const auto form =
+      forms_.insert({tensor.kind, tensor.dtype, tensor.full_shape, tensor.shard_shape, tensor.stage,
+                     tensor.table, tensor.grid, tensor.rank, grid, shard_shape});
+  entries_.push_back({names_.Keep(tensor.name), &*form.first, tensor.file,
                       static_cast<uint32_t>(tensor.content.size()), ranges_.size()});
   ranges_.insert(ranges_.end(), tensor.content.begin(), tensor.content.end());
 }
@@ -138,8 +135,15 @@ void CutParameters::GetTensor(size_t place, SourceTensor& tensor) const {
   tensor.file = entry.file;
   const ByteRange* const ranges = ranges_.data() + entry.first_range;
   tensor.content.assign(ranges, ranges + entry.ranges);
-  std::tie(tensor.kind, tensor.dtype, tensor.full_shape, tensor.shard_shape, tensor.stage,
-           tensor.table, tensor.grid, tensor.rank, std::ignore, std::ignore) = *entry.form;
+  const Form& form = *entry.form;
+  tensor.kind = form.kind;
+  tensor.dtype = form.dtype;
+  tensor.full_shape = form.full_shape;
+  tensor.shard_shape = form.shard_shape;
+  tensor.stage = form.stage;
+  tensor.table = form.table;
+  tensor.grid = form.grid;
+  tensor.rank = form.rank;
 }
 
 std::string MindSporeTarget::PathOf(int64_t file) const {

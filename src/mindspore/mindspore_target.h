@@ -6,6 +6,7 @@
 #ifndef RESHARD_SRC_MINDSPORE_MINDSPORE_TARGET_H_
 #define RESHARD_SRC_MINDSPORE_MINDSPORE_TARGET_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,13 +18,12 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "format/container/container.h"
-#include "format/mindspore_checkpoint/mindspore_container.h"
+#include "format/container_table/container_table.h"
 #include "reshard/byte_range.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
@@ -50,8 +50,8 @@ class CutParameters {
   size_t size() const { return entries_.size(); }
   // Fills in the tensor of a parameter.
   void GetTensor(size_t place, SourceTensor& tensor) const;
-  const ShardGrid& grid(size_t place) const { return *std::get<8>(*entries_[place].form); }
-  const Shape& shard_shape(size_t place) const { return std::get<9>(*entries_[place].form); }
+  const ShardGrid& grid(size_t place) const { return *entries_[place].form->target_grid; }
+  const Shape& shard_shape(size_t place) const { return entries_[place].form->target_shape; }
   // About the bytes of memory that they take, and the bytes that were used to add them.
   uint64_t MakingBytes() const;
   // Equal for parameters that differ only in names and places.
@@ -59,8 +59,20 @@ class CutParameters {
 
  private:
   // The common facts of parameters. Grids are compared by address, as caches hold each grid once.
-  using Form = std::tuple<ArrayKind, DType, Shape, Shape, int64_t, uint64_t, SharedGrid,
-                          std::optional<int64_t>, SharedGrid, Shape>;
+  struct Form {
+    ArrayKind kind;
+    DType dtype;
+    Shape full_shape;
+    Shape shard_shape;
+    int64_t stage;
+    uint64_t table;
+    SharedGrid grid;
+    std::optional<int64_t> rank;
+    SharedGrid target_grid;
+    Shape target_shape;
+
+    friend auto operator<=>(const Form&, const Form&) = default;
+  };
   struct Entry {
     std::string_view name;
     const Form* form;
@@ -71,7 +83,7 @@ class CutParameters {
 
   std::vector<Entry> entries_;
   std::vector<ByteRange> ranges_;
-  std::set<Form, std::less<>> forms_;  // node-based: a form stays at its address
+  std::set<Form> forms_;  // node-based: a form stays at its address
   NameArena names_;
 };
 
@@ -87,7 +99,7 @@ class MindSporeTarget final : public Target {
  public:
   MindSporeTarget(const Source& source, const ConversionRule& rule, std::string prefix,
                   UnmatchedPolicy unmatched, ParameterChoice choice = {},
-                  const Container& container = kMindSporeContainer, std::string names = {})
+                  const Container& container = DefaultContainer(), std::string names = {})
       : Target(source, std::move(choice)),
         rule_(rule),
         prefix_(std::move(prefix)),

@@ -29,8 +29,9 @@ FirstFew Named(const std::vector<DirectoryEntry>& entries, const Takes& takes) {
   FirstFew names;
   for (const DirectoryEntry& entry : entries) {
     std::string_view stem = entry.name;
-    if (!entry.is_regular || ContainerNamed(stem) != &kSafetensorsContainer) continue;
-    stem.remove_suffix(kSafetensorsContainer.extension.size());
+    const Container* const container = ContainerNamed(stem);
+    if (!entry.is_regular || container != &kSafetensorsContainer) continue;
+    stem.remove_suffix(container->extension.size());
     if (takes(stem)) names.Add(Escape(entry.name));
   }
   return names;

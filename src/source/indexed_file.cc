@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "format/container_table/container_table.h"
-#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "src/base/status_macros.h"
 
 namespace reshard {
@@ -46,7 +45,7 @@ Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const Memory
                                    const std::shared_ptr<const FileTable>& like) {
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
   if (size > 0) return ReadFileTable(files, file, memory, like);
-  TableBuilder none(kMindSporeContainer);
+  TableBuilder none(DefaultContainer());
   return IndexedFile(file, 0, TableOfFile{std::move(none).Finish(), std::nullopt, false});
 }
 

@@ -261,13 +261,10 @@ Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {
   FinishedPart finished;
   const bool whole = part.range.length == plan.size;
   finished.lacks_crc = whole && plan.StatesCrc(CrcPlace::kInHeader);
+  const RecordFacts facts{work_.fingerprint, work_.sources, digest, lost};
   finished.record = [&](const FileDigests* found, const OutputDirectory::ByteSink& out) -> Status {
-    if (whole) {
-      return EncodeTargetRecord(plan, work_.fingerprint, work_.sources, digest, found, lost, out);
-    }
-    RESHARD_ASSIGN_OR_RETURN(
-        const std::string blocks,
-        EncodePartBlocks(plan, part.range, work_.fingerprint, work_.sources, digest, lost));
+    if (whole) return EncodeTargetRecord(plan, facts, found, out);
+    RESHARD_ASSIGN_OR_RETURN(const std::string blocks, EncodePartBlocks(plan, part.range, facts));
     return out(blocks);
   };
   RESHARD_RETURN_IF_ERROR(sink_.Finish(part, std::move(written.file), finished, stop_.get_token()));
@@ -351,7 +348,7 @@ bool ChunkFeed::IsPlaceWanted(const Place& place) const { return !failed_ || pla
 
 bool ChunkFeed::IsWantedBeingOpened() const {
   return std::any_of(groups_.begin(), groups_.end(), [this](const Group& group) {
-    return group.missing > 0 && group.number < std::get<0>(failed_at_);
+    return group.missing > 0 && group.number < failed_at_.group;
   });
 }
 

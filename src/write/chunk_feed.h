@@ -14,6 +14,7 @@
 #ifndef RESHARD_SRC_WRITE_CHUNK_FEED_H_
 #define RESHARD_SRC_WRITE_CHUNK_FEED_H_
 
+#include <compare>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +24,6 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -136,8 +136,13 @@ class ChunkFeed {
     uint64_t digested = 0;  // chunks: the number of the one that has the baton
     uint64_t written = 0;   // bytes
   };
-  // A place: group, bytes of the part before it, part.
-  using Place = std::tuple<size_t, double, size_t>;
+  struct Place {
+    size_t group = 0;
+    double done = 0;  // the share of the part's bytes that are before it
+    size_t part = 0;
+
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
   struct Group {
     size_t number = 0;
     std::vector<Entry*> entries;  // with chunks to hand out

@@ -101,12 +101,13 @@ void SetValue(const Content& content, RecordedValue& value) {
   value.length = content.target.length;
 }
 
-PartRecordHead HeadOf(const TargetPlan& plan, const std::string& fingerprint,
-                      const SourceNames& names, const TargetDigest* digest) {
+PartRecordHead HeadOf(const TargetPlan& plan, const RecordFacts& facts) {
+  const auto& [fingerprint, names, digest, lost] = facts;
   PartRecordHead head;
   head.plan = fingerprint;
   head.path = plan.path;
   head.size = plan.size;
+  head.lost.assign(lost.begin(), lost.end());
   SourceDigests sources;
   if (digest != nullptr) {
     head.digest = digest->file();
@@ -221,13 +222,11 @@ Status CheckBlocks(const std::vector<std::string>& written, const std::vector<st
 
 }  // namespace
 
-Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
-                          const SourceNames& names, const TargetDigest* digest,
-                          const FileDigests* found, const std::vector<LostValues>& lost,
-                          const PartRecordEncoder::Sink& sink) {
+Status EncodeTargetRecord(const TargetPlan& plan, const RecordFacts& facts,
+                          const FileDigests* found, const PartRecordEncoder::Sink& sink) {
+  const TargetDigest* const digest = facts.digest;
   PartRecordEncoder encoder(sink);
-  PartRecordHead head = HeadOf(plan, fingerprint, names, digest);
-  head.lost = lost;
+  PartRecordHead head = HeadOf(plan, facts);
   if (digest != nullptr && found != nullptr) {
     head.digest = found->file;
     head.blocks = found->blocks;
@@ -245,9 +244,8 @@ Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint
 }
 
 Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
-                                     const std::string& fingerprint, const SourceNames& names,
-                                     const TargetDigest* digest,
-                                     const std::vector<LostValues>& lost) {
+                                     const RecordFacts& facts) {
+  const auto& [fingerprint, names, digest, lost] = facts;
   BlockRecord record{.plan = fingerprint, .path = plan.path, .size = plan.size, .part = part};
   if (digest != nullptr) record.blocks = digest->blocks();
   for (const FileId file : plan.sources) record.sources.push_back(names.at(file));

@@ -6,6 +6,7 @@
 #define RESHARD_SRC_WRITE_TARGET_RECORD_H_
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,22 +23,24 @@ namespace reshard {
 // Paths, relative to the source folder, and sizes of source files.
 using SourceNames = std::map<FileId, ManifestSource>;
 
-// Writes the record's bytes to `sink`. If `digest` is null the record has no digests; otherwise it
-// must be complete. If `found` is not null, its digests, read back from the file, replace the
-// computed ones. `lost` lists the values that casts lost, sorted by name.
-// Errors: kInvalidArgument for a parameter that a part record cannot hold; as `sink`.
-Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
-                          const SourceNames& names, const TargetDigest* digest,
-                          const FileDigests* found, const std::vector<LostValues>& lost,
-                          const PartRecordEncoder::Sink& sink);
+// The facts of a record beside the plan. Valid while what it refers to is.
+struct RecordFacts {
+  const std::string& fingerprint;
+  const SourceNames& names;
+  const TargetDigest* digest;        // complete; null: the record has no digests
+  std::span<const LostValues> lost;  // that casts lost, sorted by name
+};
 
-// Returns the block record of `part` of a target file that was written by its plan. `digest` is the
-// part's; if it is null the record has no digests. Errors: kInvalidArgument for a parameter that a
-// record cannot hold.
+// Writes the record's bytes to `sink`. If `found` is not null, its digests, read back from the
+// file, replace the computed ones.
+// Errors: kInvalidArgument for a parameter that a part record cannot hold; as `sink`.
+Status EncodeTargetRecord(const TargetPlan& plan, const RecordFacts& facts,
+                          const FileDigests* found, const PartRecordEncoder::Sink& sink);
+
+// Returns the block record of `part` of a target file that was written by its plan. The digest is
+// the part's. Errors: kInvalidArgument for a parameter that a record cannot hold.
 Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
-                                     const std::string& fingerprint, const SourceNames& names,
-                                     const TargetDigest* digest,
-                                     const std::vector<LostValues>& lost);
+                                     const RecordFacts& facts);
 
 // Returns the part record that a run alone would have written for the file. `records` are the block
 // records of all its parts, in file order. `read` has the digests found in the file; it is ignored

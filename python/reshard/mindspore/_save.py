@@ -222,8 +222,7 @@ def save_checkpoint(
         format == "safetensors",
         crc_check,
         remove_redundancy,
-        enc_key or b"",
-        enc_mode,
+        (enc_key or b"", enc_mode),
     )
 
 
