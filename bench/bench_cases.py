@@ -39,7 +39,7 @@ def _float_matrices(count, columns):
     return _matrices(count, columns, GIB // (count * columns * 4))
 
 
-def _llama(size):
+def llama(size):
     hidden = 1024 if size >= 0.5 else 128
     ffn, vocab = 4 * hidden, 16 * hidden
     layer = (4 * hidden * hidden + 3 * hidden * ffn) * LLAMA_ITEM
@@ -80,7 +80,7 @@ FULL = ("unified", "huggingface")  # formats of folders of whole tensors
 def _formats(source, target):
     """Eight ranks, or a folder of whole tensors, into another format."""
     cuts = [None if name in FULL else ["--tp", 8] for name in (source, target)]
-    return Case(f"{source}_to_{target}", f"{source} to {target}", _llama, *cuts, only_named=True,
+    return Case(f"{source}_to_{target}", f"{source} to {target}", llama, *cuts, only_named=True,
                 source_format=source, target_format=target)
 
 
@@ -90,12 +90,12 @@ CASES = [
     _column_cut(1024, "1 KiB"),
     _column_cut(4096, "4 KiB"),
     _column_cut(65536, "64 KiB"),
-    Case("optimizer_merge", "optimizer shards merged", _llama,
+    Case("optimizer_merge", "optimizer shards merged", llama,
          ["--tp", 2, "--dp", 4, "--optimizer-sharding"], ["--tp", 2]),
-    Case("pipeline_split", "pipeline split", _llama, ["--tp", 2], ["--tp", 2, "--pp", 4]),
-    Case("pipeline_merge", "pipeline merge", _llama, ["--tp", 2, "--pp", 4], ["--tp", 2]),
-    Case("full_to_8", "full to 8 ranks", _llama, None, ["--tp", 8]),
-    Case("8_to_full", "8 ranks to full", _llama, ["--tp", 8], None),
+    Case("pipeline_split", "pipeline split", llama, ["--tp", 2], ["--tp", 2, "--pp", 4]),
+    Case("pipeline_merge", "pipeline merge", llama, ["--tp", 2, "--pp", 4], ["--tp", 2]),
+    Case("full_to_8", "full to 8 ranks", llama, None, ["--tp", 8]),
+    Case("8_to_full", "8 ranks to full", llama, ["--tp", 8], None),
     Case("tiny", "10,000 tiny parameters", _tiny, _cut("rows", 4), _cut("rows", 2), gib=TINY_GIB),
     Case("experts", "138,240 matrices of experts", _experts, ["--tp", 8], ["--tp", 16],
          gib=EXPERTS_GIB, only_named=True),

@@ -31,7 +31,7 @@ class Usage:
         self.seconds, self.cpu, self.rss_anon = seconds, cpu, rss_anon
 
 
-def _rss_anon(pid):
+def rss_anon(pid):
     """Anonymous memory of a process in bytes; 0 when it has just ended."""
     try:
         for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -61,7 +61,7 @@ def run(command, data_limit=None, finish=None):
         def sample():
             nonlocal peak
             while not ended.wait(0.01):
-                peak = max(peak, _rss_anon(process.pid))
+                peak = max(peak, rss_anon(process.pid))
 
         sampler = threading.Thread(target=sample)
         sampler.start()

@@ -228,7 +228,8 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
         requests = [tensor.request(arrays[name]) for name, tensor in tensors.items()]
         watch = Watch(progress, cancel)
         try:
-            _errors.call(WORDS, self._store.opened().read_many, requests, _jobs.threads(jobs), watch)
+            read_many = self._store.opened().read_many
+            _errors.call(WORDS, read_many, requests, _jobs.threads(jobs), watch)
         finally:
             watch.close()
         return {
@@ -302,7 +303,8 @@ _MOST_ROWS = 20
 def _cut(shape: tuple[int, ...], pieces: list[Piece]) -> str:
     if len(pieces) <= 1:
         return "not cut"
-    return " x ".join(str(len({piece.offsets[axis] for piece in pieces})) for axis in range(len(shape)))
+    parts = (len({piece.offsets[axis] for piece in pieces}) for axis in range(len(shape)))
+    return " x ".join(map(str, parts))
 
 
 def _again(framework: Framework, *recipe: Any) -> Checkpoint[Any]:

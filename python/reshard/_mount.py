@@ -30,15 +30,15 @@ def _word(name: str) -> str:
 
 def _values(name: str, kind: str, value: Any, folder: str) -> list[str]:
     """The command-line words for a keyword. A mapping of names becomes a file in `folder`."""
-    if kind in ("switch", "switch_or_word"):
-        if isinstance(value, str):
-            return [f"{_word(name)}={value}"]
+    if isinstance(value, bool):
         return [_word(name)] if value else []
     if kind in ("renames", "name_map") and is_mapping(value):
         path = os.path.join(folder, f"{name}.json")
         with open(path, "w", encoding="utf-8") as file:
             _modules.load("json").dump(dict(value), file)
         value = path
+    if kind == "counts":
+        value = ",".join(map(str, value))
     if kind == "casts" and is_mapping(value):
         value = [f"{glob}={dtype}" if glob else dtype for glob, dtype in value.items()]
     return [f"{_word(name)}={_text(each)}" for each in _listed(value)]

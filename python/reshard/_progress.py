@@ -138,7 +138,9 @@ class Watch:
         if self._cancel is not None and self._cancel.is_set():
             raise _errors.CancelledError("cancelled by `cancel`")
 
-    def __call__(self, phase: str, done: int, total: int, done_files: int, total_files: int) -> None:
+    def __call__(
+        self, phase: str, done: int, total: int, done_files: int, total_files: int
+    ) -> None:
         self.look()
         if self._tell is not None:
             elapsed = time.monotonic() - self._begin

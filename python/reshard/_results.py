@@ -29,8 +29,9 @@ def _dataclass_of(cls: Any) -> Any:
 
 
 class _Made:
-    """An attribute that dataclasses have, such as `dataclasses.fields` reads. To make 60 dataclasses
-    takes longer than to import the rest of the package, so one is made if somebody asks."""
+    """An attribute that dataclasses have, such as `dataclasses.fields` reads. To make 60
+    dataclasses takes longer than to import the rest of the package, so one is made if somebody
+    asks."""
 
     def __init__(self, make: Callable[[Any], Any]) -> None:
         self._make = make

@@ -151,7 +151,8 @@ class Store:
 
     def contents(self) -> bytes:
         """A digest of the descriptions of all tensors."""
-        return bytes(_modules.load("hashlib").blake2b(repr(self.tensors).encode("utf-8", "replace")).digest())
+        text = repr(self.tensors).encode("utf-8", "replace")
+        return bytes(_modules.load("hashlib").blake2b(text).digest())
 
     def recipe(self) -> Recipe:
         """The arguments with which `again` opens it in another process."""

@@ -14,9 +14,6 @@ from ._paths import StrPath
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-# A sequential reader reads so many bytes ahead.
-_AHEAD_BYTES = 8 << 20
-
 
 class TargetView:
     """The files of a conversion that was not made; `target` opens it. Any number of threads may
@@ -30,7 +27,7 @@ class TargetView:
 
     @property
     def files(self) -> tuple[TargetFile, ...]:
-        """Each with its `path`, as below the target folder of a conversion, its `size` and `rank`."""
+        """Each with its `path`, as below the target folder of a conversion, `size` and `rank`."""
         return self._files
 
     @property
@@ -63,7 +60,8 @@ class TargetView:
         return iter(self._files)
 
     def __repr__(self) -> str:
-        return f"TargetView({len(self._files)} files, {sum(file.size for file in self._files)} bytes)"
+        size = sum(file.size for file in self._files)
+        return f"TargetView({len(self._files)} files, {size} bytes)"
 
 
 class TargetStream(io.RawIOBase):
@@ -82,8 +80,7 @@ class TargetStream(io.RawIOBase):
         self._begin = begin
         self._end = end
         self._place = begin
-        self._read_to = begin  # the end of the last read
-        self._asked_to = begin  # to here it was read ahead
+        self._ahead = _reshard.ReadAhead(begin, end)
 
     def readable(self) -> bool:
         return True
@@ -111,8 +108,8 @@ class TargetStream(io.RawIOBase):
         begin, count = self._next(len(out))
         if count:
             into = self._opened.read_into
-            _errors.call({}, into, self._number, begin, out[:count], self._ahead(begin, count))
-            self._place = self._read_to = begin + count
+            _errors.call({}, into, self._number, begin, out[:count], self._ahead)
+            self._place = begin + count
         return count
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -120,9 +117,8 @@ class TargetStream(io.RawIOBase):
         if not count:
             return b""
         read = self._opened.read
-        ahead = self._ahead(begin, count)
-        found = _errors.call({}, read, self._number, begin, count, ahead)
-        self._place = self._read_to = begin + count
+        found = _errors.call({}, read, self._number, begin, count, self._ahead)
+        self._place = begin + count
         return found
 
     def readall(self) -> bytes:
@@ -140,13 +136,3 @@ class TargetStream(io.RawIOBase):
         self._check_open()
         rest = max(0, self._end - self._place)
         return self._place, rest if size < 0 else min(size, rest)
-
-    def _ahead(self, begin: int, count: int) -> int:
-        """The number of bytes to read ahead behind a read: some if it continues the last one."""
-        end = begin + count
-        if begin != self._read_to:
-            self._asked_to = end
-        elif self._asked_to < end + _AHEAD_BYTES // 2:
-            self._asked_to = min(end + _AHEAD_BYTES, self._end)
-            return self._asked_to - end
-        return 0

@@ -173,7 +173,9 @@ class Tensor:
         stage does not have the tensor.
         """
         if self._is_slice:
-            raise _errors.InvalidArgumentError(f"{self.name!r}: it is a slice of the tensor already")
+            raise _errors.InvalidArgumentError(
+                f"{self.name!r}: it is a slice of the tensor already"
+            )
         read = strategy if isinstance(strategy, Strategy) else read_strategy(strategy)
         rank = operator.index(rank)
         stage, local = divmod(rank, read.devices_per_stage)
@@ -411,7 +413,8 @@ class Tensor:
     def _places(self) -> bytes:
         """A digest of the places of its bytes, without the names of files."""
         pieces = [(p.offsets, p.sizes, p.rank, p.content) for p in self.locate()]
-        return bytes(_modules.load("hashlib").blake2b(repr(pieces).encode(), digest_size=16).digest())
+        text = repr(pieces).encode()
+        return bytes(_modules.load("hashlib").blake2b(text, digest_size=16).digest())
 
     def __repr__(self) -> str:
         closed = self._store.closed

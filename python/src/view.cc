@@ -16,10 +16,12 @@
 #include "python/src/module.h"
 #include "python/src/reports.h"
 #include "python/src/watched_call.h"
+#include "reshard/byte_range.h"
 #include "reshard/file_use.h"
 #include "reshard/options.h"
 #include "reshard/target_view.h"
 #include "src/frontend/option_parts.h"
+#include "src/frontend/read_ahead.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -58,12 +60,12 @@ class View {
 
   nb::object FoundIn(const nb::dict& words) const { return PartOf(view().findings(), words); }
 
-  // Fills `out` with bytes of a file from `offset` on, and reads `ahead` bytes behind them ahead.
-  void ReadInto(size_t file, uint64_t offset, const Destination& out, uint64_t ahead) {
+  // Fills `out` with bytes of a file from `offset` on.
+  void ReadInto(size_t file, uint64_t offset, const Destination& out, ReadAhead& ahead) {
     Read(file, offset, {reinterpret_cast<std::byte*>(out.data()), out.size()}, ahead);
   }
 
-  nb::bytes ReadBytes(size_t file, uint64_t offset, size_t length, uint64_t ahead) {
+  nb::bytes ReadBytes(size_t file, uint64_t offset, size_t length, ReadAhead& ahead) {
     PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(length));
     if (made == nullptr) throw nb::python_error();
     nb::bytes bytes = nb::steal<nb::bytes>(made);
@@ -92,7 +94,8 @@ class View {
     return opened_;
   }
 
-  void Read(size_t file, uint64_t offset, std::span<std::byte> out, uint64_t ahead) {
+  void Read(size_t file, uint64_t offset, std::span<std::byte> out, ReadAhead& ahead) {
+    const ByteRange later = ahead.Behind({offset, out.size()});
     constexpr size_t kBetweenSignals = size_t{64} << 20;
     do {
       const std::span<std::byte> part = out.first(std::min(out.size(), kBetweenSignals));
@@ -102,7 +105,7 @@ class View {
         offset += part.size();
         out = out.subspan(part.size());
         // A read reports errors of a source.
-        if (out.empty() && ahead > 0) static_cast<void>(view().Prefetch(file, {offset, ahead}));
+        if (out.empty() && later.length > 0) static_cast<void>(view().Prefetch(file, later));
       }
       if (HeldCheckSignals() != 0) throw nb::python_error();
     } while (!out.empty());
@@ -114,6 +117,8 @@ class View {
 }  // namespace
 
 void AddView(nb::module_& module) {
+  nb::class_<ReadAhead>(module, "ReadAhead")
+      .def(nb::init<uint64_t, uint64_t>(), "begin"_a, "end"_a);
   nb::class_<View>(module, "View")
       .def_static("open", &View::Open, "keywords"_a, "jobs"_a, "watch"_a)
       .def("files", &View::Files)

@@ -6,7 +6,6 @@
 #ifndef RESHARD_SRC_BASE_MEMORY_WATCH_H_
 #define RESHARD_SRC_BASE_MEMORY_WATCH_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,18 +35,22 @@ class MemoryWatch {
   // Blocks of at least as much are made present at once, so that the next look sees them.
   static constexpr uint64_t kLargeBlock = uint64_t{64} << 10;
 
-  // Watches this thread, and the threads that watched threads start, until it is destroyed. These
-  // threads end before. If `check` fails, `new` throws MemoryRefused. `check` must not take a lock
-  // that a thread may hold while it takes memory. An empty `check` means no watch.
+  // A check, and the count of bytes since its last call. Watched threads share it.
+  class Shared;
+
+  // Watches this thread until it is destroyed, and the threads that watched threads start as long
+  // as these run. If `check` fails, `new` throws MemoryRefused. `check` must not take a lock that a
+  // thread may hold while it takes memory. An empty `check` means no watch.
   explicit MemoryWatch(MemoryCheck check);
   ~MemoryWatch();
   MemoryWatch(const MemoryWatch&) = delete;
   MemoryWatch& operator=(const MemoryWatch&) = delete;
 
   // The watch of this thread, which may be null.
-  static MemoryWatch* current();
+  static std::shared_ptr<Shared> current();
+  static bool IsWatched();
   // Has this thread watched by `watch`, which may be null, from now on.
-  static void Enter(MemoryWatch* watch);
+  static void Enter(Shared* watch);
 
   // Called before this thread takes `bytes` of memory. `uncounted` bytes count in addition to those
   // that `check` sees. Throws MemoryRefused beyond the limit.
@@ -66,11 +69,8 @@ class MemoryWatch {
   };
 
  private:
-  void Look(uint64_t more) const;
-
-  const MemoryCheck check_;
-  MemoryWatch* const outer_;
-  std::atomic<uint64_t> unseen_ = 0;  // taken since the last look, as far as threads have told
+  const std::shared_ptr<Shared> shared_;  // null for an empty check
+  Shared* const outer_;
 };
 
 }  // namespace reshard

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/status_macros.h"
@@ -15,7 +16,13 @@ void PlanCache::Add(int64_t file, PlanHandle plan, uint64_t bytes) {
   kept_.push_front({file, std::move(plan), bytes});
   places_.emplace(file, kept_.begin());
   bytes_ += bytes;
-  DropOldest();
+  const PlanHandle added = kept_.front().plan;
+  DropUnused(most_bytes_);
+}
+
+void PlanCache::MakeRoom(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  DropUnused(most_bytes_ - std::min(most_bytes_, bytes));
 }
 
 PlanHandle PlanCache::Find(int64_t file) {
@@ -38,7 +45,7 @@ PlanHandle PlanCache::Take(int64_t file) {
 void PlanCache::SetMost(uint64_t most_bytes) {
   const std::lock_guard lock(mutex_);
   most_bytes_ = most_bytes;
-  DropOldest();
+  DropUnused(most_bytes_);
 }
 
 uint64_t PlanCache::bytes() const {
@@ -52,8 +59,12 @@ void PlanCache::Remove(std::list<Kept>::iterator kept) {
   kept_.erase(kept);
 }
 
-void PlanCache::DropOldest() {
-  while (bytes_ > most_bytes_ && kept_.size() > 1) Remove(std::prev(kept_.end()));
+void PlanCache::DropUnused(uint64_t most_bytes) {
+  for (auto kept = kept_.end(); bytes_ > most_bytes && kept != kept_.begin();) {
+    --kept;
+    // Nobody gets it meanwhile: Find waits for the lock.
+    if (kept->plan.use_count() == 1) Remove(kept++);
+  }
 }
 
 Result<PlanHandle> PlanAgain(const Target& target, const TargetFileSummary& expected) {

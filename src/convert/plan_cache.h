@@ -21,8 +21,10 @@ namespace reshard {
 class PlanCache {
  public:
   // Keeps the plan of a file, of about `bytes`. Drops least recently used plans beyond the limit,
-  // but never this one.
+  // except this one and those that somebody else has, too.
   void Add(int64_t file, PlanHandle plan, uint64_t bytes);
+  // Drops such plans until `bytes` more fit, as far as that is possible.
+  void MakeRoom(uint64_t bytes);
   // Returns the plan of a file, or null if it is not kept.
   PlanHandle Find(int64_t file);
   // As Find; it is kept no longer.
@@ -40,7 +42,7 @@ class PlanCache {
   };
 
   void Remove(std::list<Kept>::iterator kept);
-  void DropOldest();
+  void DropUnused(uint64_t most_bytes);
 
   mutable std::mutex mutex_;
   // mutex_ guards these and the members below. The most recently used plan comes first.

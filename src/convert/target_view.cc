@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -24,6 +25,7 @@
 #include "src/convert/opened_conversion.h"
 #include "src/convert/option_checks.h"
 #include "src/convert/plan_cache.h"
+#include "src/convert/read_turns.h"
 #include "src/convert/source_checks.h"
 #include "src/digest/crc32.h"
 #include "src/io/shared_work.h"
@@ -60,17 +62,21 @@ class TargetView::Impl {
     uint64_t windows = budget.window_bytes;
     if (keeps_pages) {
       files.KeepPages();
-      // Maps of pages that stay anyway: the kernel need not make them again.
+      // Windows are maps of pages that stay anyway, so plans get their share.
+      if (!files.HasReadFiles()) budget_.plan_bytes += windows;
+      // The kernel need not make the maps again.
       constexpr uint64_t kMapped = uint64_t{2} << 30;
       const bool all_mapped = !files.HasReadFiles() && AddressLimit() == UINT64_MAX;
       if (all_mapped) windows = std::max(windows, kMapped);
     }
     files.SetWindowBudget(windows, budget.header_bytes);
-    plans().SetMost(budget.plan_bytes);
+    plans().SetMost(budget_.plan_bytes);
+    turns_.SetMost(MostOpen(budget_, work()));
   }
 
   Status Read(size_t file, ByteRange range, std::span<std::byte> out) {
     RESHARD_RETURN_IF_ERROR(CheckRange(file, range));
+    const ReadTurns::Turn turn(turns_, file);
     RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
     RESHARD_RETURN_IF_ERROR(Fill(*plan, range, out));
     return AddCrc(file, *plan, range, out);
@@ -94,6 +100,7 @@ class TargetView::Impl {
   Result<std::vector<Warning>> Stream(
       size_t file, ByteRange range, const std::function<Status(std::span<const std::byte>)>& take) {
     RESHARD_RETURN_IF_ERROR(CheckRange(file, range));
+    // Without a turn: `take` may read other files.
     RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
     const CountedWork count(
         run_, {.total_bytes = range.length, .phase = Phase::kWrite, .total_files = 1});
@@ -136,6 +143,7 @@ class TargetView::Impl {
 
   Status Prefetch(size_t file, ByteRange range) {
     RESHARD_RETURN_IF_ERROR(CheckRange(file, range));
+    const ReadTurns::Turn turn(turns_, file);
     RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
     const TargetBytes bytes{plan.get(), range, range.end()};
     return PrefetchTargets(source().files(), {&bytes, 1});
@@ -172,6 +180,7 @@ class TargetView::Impl {
     // One at a time: threads that need the same plan wait for the one that makes it.
     const std::lock_guard lock(planning_);
     if (PlanHandle known = plans().Find(target.rank)) return known;
+    plans().MakeRoom(work().largest_plan_bytes);
     RESHARD_ASSIGN_OR_RETURN(PlanHandle plan, PlanAgain(opened_.target(), target));
     plans().Add(target.rank, plan, BytesOf(*plan));
     return plan;
@@ -246,6 +255,7 @@ class TargetView::Impl {
   const RunOptions run_;
   std::multimap<int64_t, FileId> chosen_;  // source files by rank
   MemoryBudget budget_;
+  ReadTurns turns_;
   std::mutex planning_;
   const std::unique_ptr<StatedCrcOfFile[]> crcs_;  // by the number of the file
 };
@@ -275,6 +285,9 @@ Result<TargetView> TargetView::Open(const ConversionSpec& spec, const ViewOption
         FitMemory(first, HeldOf(impl->source()), impl->work(), impl->findings().warnings));
     impl->SetBudget(budget, options.keep_pages);
     RESHARD_RETURN_IF_ERROR(impl->CheckSources());
+    // The check sees the memory of the whole process, also that of callers. From now on, windows
+    // and plans stay within their shares without it.
+    budget.measured->refuses = false;
     return TargetView(std::move(impl));
   });
 }

@@ -21,14 +21,15 @@ namespace {
 struct Body {
   std::function<void()> work;
   std::shared_ptr<UsedFiles> files;
-  MemoryWatch* watch = nullptr;
+  std::shared_ptr<MemoryWatch::Shared> watch;
 };
 
 extern "C" void* RunThreadBody(void* argument) {
   const std::unique_ptr<Body> body(static_cast<Body*>(argument));
-  MemoryWatch::Enter(body->watch);
+  MemoryWatch::Enter(body->watch.get());
   SetUsedFiles(body->files.get());
   body->work();
+  MemoryWatch::Enter(nullptr);
   return nullptr;
 }
 

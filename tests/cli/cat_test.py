@@ -137,6 +137,22 @@ class CatTest(program_case.ProgramCase):
         full = self.bytes_of("a", *SRC)  # one file only
         self.assertEqual(full, self.bytes_of("a", *SRC, "--rank", 0))
 
+    def test_a_cluster(self):
+        self.samples()
+        for cluster in (["--tp", 2, "--dp", 2, "--optimizer-sharding"], ["--stage-layers", 2]):
+            self.reshard("convert", "a", "out", *SRC, *cluster)
+            ranks = len(list((self.folder / "out").glob("rank_*")))
+            for rank in range(ranks):
+                expected = (self.folder / f"out/rank_{rank}/checkpoint_{rank}.ckpt").read_bytes()
+                self.assertEqual(self.bytes_of("a", *SRC, *cluster, "--rank", rank), expected)
+            # The strategy is no rank's.
+            self.bytes_of("a", *SRC, *cluster, "--rank", ranks, code=2, says=f"0 to {ranks - 1}")
+            if ranks > 1:
+                self.bytes_of("a", *SRC, *cluster, code=2, says=f"the target has {ranks} files, 0-{ranks - 1}")
+            else:
+                self.assertEqual(self.bytes_of("a", *SRC, *cluster), expected)
+            shutil.rmtree(self.folder / "out")
+
     def test_casts_that_lose_values(self):
         self.write("full.safetensors", program_case.safetensors(
             [("a", "F32", [2], program_case.floats(1, 2)), ("b", "F32", [2], program_case.floats(1e9, 2))]))
@@ -154,6 +170,9 @@ class CatTest(program_case.ProgramCase):
         found = self.bytes_of("with_crc", *RESHARDED, "--rank", 0, "--check-replicas=none", code=3, says="CRC")
         self.assertEqual(found, b"")
         self.bytes_of("with_crc", *RESHARDED, "--rank", 0, "--check-replicas=none", "--no-checksum")
+        # A range is not compared, as help says.
+        self.bytes_of("with_crc", *RESHARDED, "--rank", 0, "--check-replicas=none", "--range", "0:100")
+        self.assertIn("Neither digests nor CRCs are compared", " ".join(self.reshard("cat", "--help").stdout.split()))
 
     def test_a_source_that_changes(self):
         self.samples(hidden=1024)

@@ -4,7 +4,9 @@
 Usage: mounted_target_test.py --reshard BIN --gen BIN; reshard-mount lies beside BIN
 """
 
+import concurrent.futures
 import contextlib
+import ctypes
 import errno
 import mmap
 import os
@@ -30,6 +32,8 @@ WAYS = [
     RESHARDED + ["--include", "*norm*"],
     SRC + ["--format", "unified", "--part-size", "100K"],
     SRC + ["--format", "huggingface", "--shard-size", "100K", "--exclude", "adam_*"],
+    SRC + ["--tp", "2", "--pp", "2", "--rename", "renames.json"],
+    SRC + ["--tp", "2", "--dp", "2", "--optimizer-sharding", "--rank", "1-3"],
 ]
 OUR_FILES = {"checksums.xxh128", "origin.jsonl", "manifest.json", "part_records", ".reshard"}
 
@@ -38,6 +42,19 @@ def files_below(folder):
     """The paths of files, relative to the folder, but for what only we read."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*")
             if path.is_file() and not OUR_FILES & set(path.relative_to(folder).parts)}
+
+
+def bytes_in_cache(path):
+    """The bytes of a file in the page cache."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        pages = (ctypes.c_ubyte * -(-len(mapped) // mmap.PAGESIZE))()
+        first = ctypes.c_char.from_buffer(mapped)
+        failed = libc.mincore(ctypes.byref(first), ctypes.c_size_t(len(mapped)), pages)
+        del first
+    if failed:
+        raise OSError(ctypes.get_errno(), "mincore")
+    return sum(page & 1 for page in pages) * mmap.PAGESIZE
 
 
 class MountedTargetTest(program_case.ProgramCase):
@@ -97,6 +114,44 @@ class MountedTargetTest(program_case.ProgramCase):
                                 mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
                             self.assertEqual(mapped[:], (out / path).read_bytes())
                 self.assertEqual((self.place / ".reshard-status").read_text(), "ok\n")
+
+    def test_maps(self):
+        self.reshard("convert", "a", "out", *RESHARDED, "-q")
+        expected = (self.folder / "out/rank_0/checkpoint_0.ckpt").read_bytes()
+        with self.mounted(*RESHARDED):
+            with open(self.place / "rank_0/checkpoint_0.ckpt", "rb") as file:
+                with self.assertRaises(OSError) as refused:
+                    mmap.mmap(file.fileno(), 0, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
+                self.assertEqual(refused.exception.errno, errno.ENODEV)
+                with mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ) as mapped:
+                    self.assertEqual(mapped[:], expected)
+
+    def test_other_users(self):
+        if os.geteuid() != 0:
+            print("did not run: mount --allow-other: needs root, to be another user", flush=True)
+            return
+        for folder in (self.folder, *self.folder.parents):
+            if not folder.stat().st_mode & 0o001:
+                os.chmod(folder, 0o711)
+                self.addCleanup(os.chmod, folder, 0o700)
+        read = ["cat", self.place / "rank_0/checkpoint_0.ckpt"]
+        for options, code in (([], 1), (["--allow-other"], 0)):
+            with self.mounted(*RESHARDED, *options):
+                done = subprocess.run(read, user=65534, group=65534, extra_groups=[], check=False, capture_output=True)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual(done.stdout == b"", code == 1)
+
+    def test_sources_that_state_a_wrong_crc(self):
+        self.reshard("convert", "a", "with_crc", *SRC, "--dst-strategy", "a/strategy", "--crc")
+        path = self.folder / "with_crc/rank_0/checkpoint_0.ckpt"
+        content = bytearray(path.read_bytes())
+        content[-100] ^= 1
+        path.write_bytes(content)
+        unchecked = [*RESHARDED, "--check-replicas=none"]
+        self.reshard("mount", "with_crc", self.place, *unchecked, code=3, says="CRC")
+        self.assertFalse(os.path.ismount(self.place))
+        with self.mounted(*unchecked, "--no-checksum", source="with_crc"):
+            pass
 
     def test_nothing_can_be_changed(self):
         with self.mounted(*RESHARDED):
@@ -163,7 +218,9 @@ class MountedTargetTest(program_case.ProgramCase):
                             with self.assertRaises(OSError) as refused:
                                 os.pread(open_before.fileno(), 100, 200)
                             self.assertEqual(refused.exception.errno, errno.ESTALE)
-                    self.expect_refused(path, errno.ESTALE)
+                    with self.assertRaises(OSError) as refused:
+                        os.open(path, os.O_RDONLY)
+                    self.assertEqual(refused.exception.errno, errno.ESTALE)
                     self.assertIn(f"rank_{needed[0]}", (self.place / ".reshard-status").read_text())
                     self.assertGreater(len((self.place / f"rank_{other}/checkpoint_{other}.ckpt").read_bytes()), 0)
                 self.assertIn("changed", self.said)
@@ -254,6 +311,21 @@ class MountedTargetTest(program_case.ProgramCase):
         self.assertEqual(done.returncode, 3)
         self.assertIn("install the package reshard-mount", done.stderr)
 
+    def test_without_the_right_or_the_device(self):
+        """As in a container that was started without them."""
+        if os.geteuid() != 0:
+            print("did not run: mount without rights: needs root, to give them up", flush=True)
+            return
+        mount = [self.program, "mount", "a", self.place, *RESHARDED]
+        no_device = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && exec \"$@\""
+        for prefix in (["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"],
+                       ["unshare", "-m", "sh", "-c", no_device, "sh"]):
+            done = subprocess.run([*map(str, prefix + mount)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 4, done.stderr)
+            self.assertIn("cannot be mounted; is /dev/fuse there, and may this user open it?", done.stderr)
+            self.assertFalse(os.path.ismount(self.place))
+
     def test_in_a_user_namespace(self):
         """As a user who may not mount, without fusermount3."""
         script = f"""set -e
@@ -269,25 +341,105 @@ class MountedTargetTest(program_case.ProgramCase):
             return
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def read_together(self):
+        """Reads all files at the same time; returns their contents by their paths."""
+        paths = files_below(self.place) - {".reshard-status"}
+        with concurrent.futures.ThreadPoolExecutor(len(paths)) as threads:
+            return dict(zip(paths, threads.map(lambda path: (self.place / path).read_bytes(), paths)))
+
     def test_memory_stays_within_the_limit(self):
-        self.generate("large", "--layers", 2, "--hidden", 1024, "--ffn", 2048, "--vocab", 8192, "--tp", 2)
-        self.generate("cut", "--layers", 2, "--hidden", 1024, "--ffn", 2048, "--vocab", 8192, "--tp", 4,
-                      "--strategy-only")
         limit = 64 << 20
-        most = [0]
-        with self.mounted("--src-strategy", "large/strategy", "--dst-strategy", "cut/strategy",
-                          "--memory-limit", limit, source="large") as process:
-            status = pathlib.Path(f"/proc/{process.pid}/status")
-            reading = [threading.Thread(target=path.read_bytes) for path in self.place.rglob("*.ckpt")]
-            self.assertEqual(len(reading), 4)
-            for thread in reading:
-                thread.start()
-            while any(thread.is_alive() for thread in reading):
-                line = next(line for line in status.read_text().splitlines() if line.startswith("RssAnon"))
-                most[0] = max(most[0], int(line.split()[1]) << 10)
-                time.sleep(0.001)
-        self.assertLess(most[0], limit)
-        self.assertGreater(most[0], 1 << 20)
+        # Many bytes, and many plans: those of all files do not fit the limit.
+        for number, (model, cuts) in enumerate((
+                (["--layers", 2, "--hidden", 1024, "--ffn", 2048, "--vocab", 8192], (2, 4)),
+                (["--matrices", 6000, "--rows", 64, "--columns", 64, "--no-optimizer"], (2, 16)))):
+            source, target = f"source{number}", f"target{number}"
+            self.generate(source, *model, "--tp", cuts[0])
+            self.generate(target, *model, "--tp", cuts[1], "--strategy-only")
+            strategies = ["--src-strategy", f"{source}/strategy", "--dst-strategy", f"{target}/strategy"]
+            self.reshard("convert", source, "out", *strategies, "-q")
+            most, ended = [0], threading.Event()
+            with self.mounted(*strategies, "--memory-limit", limit, source=source) as process:
+                status = pathlib.Path(f"/proc/{process.pid}/status")
+
+                def watch(status=status, most=most, ended=ended):
+                    while not ended.wait(0.001):
+                        line = next(line for line in status.read_text().splitlines() if line.startswith("RssAnon"))
+                        most[0] = max(most[0], int(line.split()[1]) << 10)
+
+                watching = threading.Thread(target=watch)
+                watching.start()
+                try:
+                    found = self.read_together()
+                finally:
+                    ended.set()
+                    watching.join()
+            self.assertEqual(len(found), cuts[1])
+            for path, content in found.items():
+                self.assertTrue(content == (self.folder / "out" / path).read_bytes(), path)
+            self.assertLess(most[0], limit)
+            self.assertGreater(most[0], 1 << 20)
+            shutil.rmtree(self.folder / "out")
+
+    def bytes_from_disk(self, process):
+        fields = pathlib.Path(f"/proc/{process.pid}/io").read_text().split()
+        return int(fields[fields.index("read_bytes:") + 1])
+
+    def sources_on_disk(self, matrices, cut):
+        """A checkpoint of 4 ranks whose files are not in the page cache, and a strategy of 8. Returns
+        the files; none without a disk."""
+        model = ["--matrices", matrices, "--rows", 4096, "--columns", 4096, "--dtype", "Float32",
+                 "--no-optimizer", "--cut", cut]
+        self.generate("cold", *model, "--tp", 4)
+        self.generate("cut", *model, "--tp", 8, "--strategy-only")
+        kind = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", self.folder], check=True,
+                              capture_output=True, text=True).stdout.strip()
+        if kind in ("tmpfs", "overlay"):
+            print(f"did not run: mount: {self.folder} is no disk but {kind}", flush=True)
+            return []
+        files = sorted((self.folder / "cold").glob("rank_*/*.ckpt"))
+        for path in files:
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return files
+
+    def test_ranks_that_load_together_read_each_source_byte_once(self):
+        files = self.sources_on_disk(matrices=4, cut="columns")
+        if not files:
+            return
+        size = sum(path.stat().st_size for path in files)
+        # Windows are much smaller than the sources, and each source byte lies between those of another rank.
+        with self.mounted("--src-strategy", "cold/strategy", "--dst-strategy", "cut/strategy",
+                          "--memory-limit", "64M", source="cold") as process:
+            found = self.read_together()
+            read = self.bytes_from_disk(process)
+        self.assertEqual(len(found), 8)
+        self.assertGreater(sum(map(len, found.values())), size * 0.99)
+        self.assertLess(read, 1.1 * size)
+        self.assertGreater(read, 0.9 * size)  # so that they were not in the page cache
+
+    def test_reading_in_order_reads_sources_ahead(self):
+        files = self.sources_on_disk(matrices=2, cut="rows")
+        if not files:
+            return
+        mib = 1 << 20
+        cold = [bytes_in_cache(path) for path in files]
+        with self.mounted("--src-strategy", "cold/strategy", "--dst-strategy", "cut/strategy", source="cold"):
+            opened = [bytes_in_cache(path) for path in files]
+            with open(self.place / "rank_0/checkpoint_0.ckpt", "rb", buffering=0) as file:
+                for _ in range(3):
+                    self.assertEqual(len(file.read(mib)), mib)
+            # Much more than the 3 MiB that were read.
+            deadline = time.monotonic() + 60
+            while bytes_in_cache(files[0]) < opened[0] + 8 * mib:
+                self.assertLess(time.monotonic(), deadline, "nothing was read ahead")
+                time.sleep(0.01)
+        # But not the whole file, of 32 MiB, and nothing of the other ranks.
+        self.assertLess(bytes_in_cache(files[0]), opened[0] + 13 * mib)
+        self.assertEqual([bytes_in_cache(path) for path in files[1:]], opened[1:])
+        self.assertLess(max(opened), mib)
+        self.assertLess(max(cold), mib)
 
 
 def main():

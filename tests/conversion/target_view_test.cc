@@ -107,6 +107,24 @@ TEST(TargetViewTest, ThreadsReadAtTheSameTimeWithFewPlansInMemory) {
   EXPECT_EQ(wrong, 0);
 }
 
+// A limit is for the view alone: its process may hold more.
+TEST(TargetViewTest, ReadsWhateverMemoryTheProcessHolds) {
+  // So many that planning asks for memory on the way.
+  std::vector<NamedLayout> rows;
+  std::vector<TestTensor> tensors;
+  for (int i = 0; i < 1500; ++i) {
+    const std::string name = "w" + std::to_string(i);
+    rows.push_back({name, MakeLayout({4}, {{0, -1}})});
+    tensors.push_back(MakeTensor(name, DType::kFloat32, {8, 8}));
+  }
+  ConversionFolder folder(rows, rows);
+  folder.WriteStage(tensors, rows, 4);
+  const TargetView view = Open(folder, {.memory_limit = uint64_t{32} << 20});
+  const std::vector<char> held(size_t{64} << 20, 'x');
+  for (size_t file = 0; file < 4; ++file) EXPECT_FALSE(ReadWhole(view, file).empty());
+  EXPECT_EQ(held.back(), 'x');
+}
+
 TEST(TargetViewTest, RefusesBytesThatTheFileHasNot) {
   SampleFolder folder;
   const TargetView view = Open(folder);

@@ -8,9 +8,11 @@ root, and the network for the libraries that the package depends on.
 """
 
 import argparse
+import os
 import pathlib
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -89,6 +91,24 @@ class CleanRootTest(unittest.TestCase):
         depends = run("dpkg-deb", "--field", self.mount, "Depends")
         self.assertRegex(depends, r"libfuse3.*\breshard \(= |\breshard \(= .*libfuse3")
         self.assertNotIn("fuse", run("dpkg-deb", "--field", self.program, "Depends"))
+
+        root = CleanRoot(ARGUMENTS.root, self.folder / "mount-root")
+        for package in (self.program, self.mount):
+            shutil.copy(package, root.folder)
+        root.install(f"/{self.program.name}", f"/{self.mount.name}")
+        shutil.copytree(self.folder / "sample", root.folder / "sample")
+        root.run("reshard", *CONVERT)
+        device = root.folder / "dev" / "fuse"
+        if not device.exists():
+            os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(10, 229))
+        mount = "reshard mount /sample /mnt --src-strategy /sample/strategy --background"
+        try:
+            os.close(os.open(device, os.O_RDWR))
+        except OSError as error:
+            print(f"did not run: mount in a clean root: {error}", flush=True)
+            return
+        root.run("sh", "-c", f"{mount} && cmp /mnt/rank_0/checkpoint_0.ckpt /full/rank_0/checkpoint_0.ckpt"
+                             " && reshard unmount /mnt")
 
     def test_lintian(self):
         done = subprocess.run(["lintian", "--allow-root", self.program, self.library, self.mount],

@@ -53,6 +53,7 @@ AT_WORK = {
     "dlpack": "np.from_dlpack(full['adam_m.lm_head.weight'])",
     "load": "ms.load_checkpoint('whole/rank_0/checkpoint_0.ckpt', framework='numpy')",
     "save": "ms.save_checkpoint({'w': np.ones(1000, 'f4')}, target() + '.ckpt')",
+    "target": "reshard.target('ckpt_8', src_strategy='ckpt_8/strategy').open('rank_0/checkpoint_0.ckpt').read()",
     "encrypted": "reshard.open('secret', key_file='key')[name][...]",
 }
 

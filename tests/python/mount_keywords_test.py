@@ -38,6 +38,9 @@ def files_of(folder):
         {"dtype": {"model.*": "float32", "": "float16"}, "rename": {"patterns": {"model.*": "*"}}, "rank": [1, "2-3"]},
         {"include": ["*norm*", "*lm_head*"], "exclude": "adam_*", "check_replicas": "none", "jobs": 1},
         {"dst_strategy": None, "format": "huggingface", "shard_size": 100_000, "memory_limit": "64M"},
+        {"dst_strategy": None, "tp": 2, "dp": 2, "optimizer_sharding": True},
+        {"dst_strategy": None, "pp": 2, "stage_layers": [1, 1], "optimizer_sharding": False, "no_checksum": True},
+        {"dst_strategy": None, "tp": 2, "dp": 2, "optimizer_sharding": 2, "crc": True},
     ),
 )
 def test_a_folder_has_the_files_of_a_target(keywords):

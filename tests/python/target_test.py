@@ -4,6 +4,7 @@ import io
 import os
 import random
 import shutil
+import sys
 import threading
 
 import pytest
@@ -58,6 +59,7 @@ def test_keywords_choose_what_the_files_are(folder, tmp_path):
         {"format": "safetensors", "crc": True, "rank": 1},
         {"format": "huggingface", "shard_size": 100_000, "dst_strategy": None},
         {"dtype": {"*": "float32"}, "rename": {"patterns": {"model.*": "*"}}, "exclude": "adam_*"},
+        {"dst_strategy": None, "tp": 2, "pp": 2, "stage_layers": [1, 1], "rename": {"patterns": {"model.*": "*"}}},
     )):
         given = {**STRATEGIES, **keywords}
         out = tmp_path / str(number)
@@ -161,6 +163,35 @@ def test_threads_read_at_the_same_time(view, converted):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("into", (False, True))
+def test_a_read_lets_other_threads_run(view, into):
+    seen, entered = threading.Event(), threading.Event()
+    reads = 0
+    most = 50_000
+
+    def read():
+        nonlocal reads
+        out = bytearray(1 << 16)
+        with view.open(view.files[0]) as stream:
+            entered.set()
+            while not seen.is_set() and reads < most:
+                stream.seek(0)
+                stream.readinto(out) if into else stream.read(1 << 16)
+                reads += 1
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)  # a thread is not interrupted, so another one runs only while it reads
+    try:
+        thread = threading.Thread(target=read)
+        thread.start()
+        entered.wait()
+        seen.set()
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert reads < most
 
 
 def test_sources_that_change_are_told(folder, tmp_path):

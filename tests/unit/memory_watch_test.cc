@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <latch>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "src/base/out_of_memory.h"
@@ -73,6 +75,22 @@ TEST(MemoryWatchTest, WatchesThreadsThatWatchedOnesStart) {
   ASSERT_TRUE(thread.ok());
   thread->Join();
   EXPECT_EQ(status.message(), "the limit of this test");
+}
+
+TEST(MemoryWatchTest, WatchesAThreadThatOutlivesIt) {
+  std::latch ended(1);
+  Status status;
+  std::optional<MemoryWatch> watch(Within(16 * kMebi));
+  Result<Thread> thread = Thread::Start([&] {
+    ended.wait();
+    status = Take(24 * kMebi, 1000);
+  });
+  ASSERT_TRUE(thread.ok());
+  watch.reset();
+  ended.count_down();
+  thread->Join();
+  EXPECT_EQ(status.message(), "the limit of this test");
+  EXPECT_TRUE(Take(24 * kMebi, 1000).ok());
 }
 
 TEST(MemoryWatchTest, WatchesNobodyElse) {

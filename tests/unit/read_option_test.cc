@@ -200,6 +200,20 @@ TEST(OptionTable, EachCallHasAPlaceForItsOptions) {
   ExpectPlaces<CommitOptions>(kCommitCall);
 }
 
+// A view has the files that convert would write with the same options. cat has --rank by itself.
+TEST(OptionTable, ViewsTakeWhatChangesTheTarget) {
+  int shared = 0;
+  for (const Option& option : AllOptions()) {
+    if ((option.calls & kConvertCall) == 0 || option.effect == Effect::kNone) continue;
+    if (option.name == "encryption") continue;
+    EXPECT_NE(option.calls & kViewCall, 0U) << option.name;
+    EXPECT_NE(option.calls & kMountCall, 0U) << option.name;
+    EXPECT_EQ((option.calls & kCatCall) == 0, option.name == "ranks") << option.name;
+    ++shared;
+  }
+  EXPECT_GT(shared, 15);
+}
+
 // Whatever changes the bytes of a target is told in its origin, and comes back from there.
 TEST(OptionTable, RecordsTellOfWhatChangesBytes) {
   for (const Option& option : AllOptions()) {

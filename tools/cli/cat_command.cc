@@ -51,11 +51,7 @@ CatCommand::CatCommand(CLI::App& parent)
       ->type_name("FILE");
   table_.AddTo(app(), kCatCall);
   AddJobsOption(app(), options_.run.jobs)->group("Run");
-  app().parse_complete_callback([this] {
-    const bool has_files = table_.Has("source.files");
-    if (has_files && !options_.source.path.empty()) throw CLI::ExcludesError("SRC", "--source");
-    if (!has_files && options_.source.path.empty()) throw CLI::RequiredError("SRC");
-  });
+  app().parse_complete_callback([this] { table_.RequireOneSource(options_.source.path); });
 }
 
 Status CatCommand::ReadRange(const std::string& text) {
@@ -83,8 +79,10 @@ Result<ViewedConversion> CatCommand::Options() const {
   return options;
 }
 
-Result<size_t> CatCommand::FileOf(const TargetView& view) const {
-  const std::span<const TargetFileSummary> files = view.files();
+Result<size_t> CatCommand::FileOf(const ViewedConversion& options, const TargetView& view) const {
+  std::span<const TargetFileSummary> files = view.files();
+  // The strategy, which is no rank's, is the last file.
+  if (!rank_ && HasCluster(options.target)) files = files.first(files.size() - 1);
   if (!rank_ && files.size() == 1) return 0;
   std::vector<int64_t> numbers;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -104,7 +102,7 @@ Result<CatCommand::Done> CatCommand::PassOn(const ViewedConversion& options, Byt
   if (!view.ok()) return view.status();
   if (!quiet()) PrintNotes(view->findings().notes);
   PrintWarnings(view->findings().warnings);
-  const Result<size_t> file = FileOf(*view);
+  const Result<size_t> file = FileOf(options, *view);
   if (!file.ok()) return file.status();
   const TargetFileSummary& target = view->files()[*file];
   const ByteRange range = range_.value_or(ByteRange{0, target.size});

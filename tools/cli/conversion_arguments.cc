@@ -171,12 +171,14 @@ void ConversionArguments::Complete() {
   const auto twice = [](bool both, const char* what, const char* other) {
     if (both) throw CLI::ExcludesError(what, other);
   };
-  twice(has_files && !options_.source.path.empty(), "SRC", "--source");
-  twice(!mindformers_.source().empty() && !options_.source.path.empty(), "SRC", "--src_checkpoint");
-  twice(!mindformers_.source().empty() && has_files, "--source", "--src_checkpoint");
+  if (mindformers_.source().empty()) {
+    table_.RequireOneSource(options_.source.path);
+  } else {
+    twice(!options_.source.path.empty(), "SRC", "--src_checkpoint");
+    twice(has_files, "--source", "--src_checkpoint");
+  }
   twice(!mindformers_.target().empty() && !options_.target.folder.empty(), "DST",
         "--dst_checkpoint_dir");
-  if (!by_option && options_.source.path.empty()) throw CLI::RequiredError("SRC");
   if (mindformers_.target().empty() && options_.target.folder.empty())
     throw CLI::RequiredError("DST");
 }

@@ -44,10 +44,8 @@ MountCommand::MountCommand(CLI::App& parent, MountServer serve, std::vector<std:
 }
 
 void MountCommand::Complete() {
-  const bool has_files = table_.Has("source.files");
-  if (has_files && folder_.empty()) folder_.swap(options_.source.path);
-  if (has_files && !options_.source.path.empty()) throw CLI::ExcludesError("SRC", "--source");
-  if (!has_files && options_.source.path.empty()) throw CLI::RequiredError("SRC");
+  if (table_.Has("source.files") && folder_.empty()) folder_.swap(options_.source.path);
+  table_.RequireOneSource(options_.source.path);
   if (folder_.empty()) throw CLI::RequiredError("MNT");
 }
 

@@ -116,4 +116,10 @@ bool TableOptions::Has(std::string_view name) const {
                      [name](const Given& given) { return given.option->name == name; });
 }
 
+void TableOptions::RequireOneSource(const std::string& path) const {
+  const bool has_files = Has("source.files");
+  if (has_files && !path.empty()) throw CLI::ExcludesError("SRC", "--source");
+  if (!has_files && path.empty()) throw CLI::RequiredError("SRC");
+}
+
 }  // namespace reshard

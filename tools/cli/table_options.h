@@ -24,6 +24,9 @@ class TableOptions {
   // After parsing: whether the option of this name was given.
   bool Has(std::string_view name) const;
 
+  // After parsing: throws the parser's error unless there is either SRC, `path`, or --source.
+  void RequireOneSource(const std::string& path) const;
+
   // After parsing: stores the values in their places. Reads files of names. Errors: as ReadRenames.
   Status ApplyTo(const OptionParts& parts) const;
 

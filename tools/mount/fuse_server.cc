@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
@@ -24,6 +23,7 @@
 #include <vector>
 
 #include "reshard/byte_range.h"
+#include "src/frontend/read_ahead.h"
 #include "tools/mount/target_tree.h"
 
 namespace reshard {
@@ -32,8 +32,6 @@ namespace {
 // Names and sizes do not change while the target is mounted, so the kernel may keep them.
 constexpr double kForever = 1e8;  // seconds
 constexpr uint64_t kBlockBytes = 4096;
-// The bytes that are read ahead for sequential readers.
-constexpr uint64_t kAheadBytes = uint64_t{8} << 20;
 constexpr unsigned kThreads = 8;
 
 int ErrorOf(const Status& status) {
@@ -53,25 +51,11 @@ int ErrorOf(const Status& status) {
 
 // A file that somebody has opened.
 struct OpenFile {
-  std::atomic<uint64_t> read_to = 0;   // the end of the last read
-  std::atomic<uint64_t> asked_to = 0;  // to here it was read ahead
-  std::string text;                    // of the status
-};
+  explicit OpenFile(uint64_t size) : ahead(0, size) {}
 
-// Returns the bytes to read ahead with `read`, in a file of `size` bytes. If several threads read
-// one opened file at the same time, it may be less or more.
-ByteRange BytesAhead(OpenFile& open, ByteRange read, uint64_t size) {
-  if (open.read_to.exchange(read.end()) != read.offset) {
-    open.asked_to = read.end();
-    return {};
-  }
-  const uint64_t asked_to = open.asked_to;
-  if (asked_to >= std::min(size, read.end() + kAheadBytes / 2)) return {};
-  const uint64_t from = std::max(asked_to, read.end());
-  const uint64_t to = std::min(size, read.end() + kAheadBytes);
-  open.asked_to = to;
-  return {from, to - from};
-}
+  ReadAhead ahead;
+  std::string text;  // of the status
+};
 
 OpenFile* OpenFileOf(const fuse_file_info& info) { return reinterpret_cast<OpenFile*>(info.fh); }
 
@@ -194,7 +178,7 @@ void FuseServer::Open(fuse_req_t request, fuse_ino_t number, fuse_file_info& inf
     fuse_reply_err(request, EROFS);
     return;
   }
-  auto open = std::make_unique<OpenFile>();
+  auto open = std::make_unique<OpenFile>(node->size);
   if (number == TargetTree::kStatus) {
     open->text = StatusText();
     info.direct_io = 1;
@@ -247,7 +231,7 @@ void FuseServer::Read(fuse_req_t request, fuse_ino_t number, size_t size, off_t 
     return;
   }
   // Once it is answered, the file may be closed, and `open` gone.
-  const ByteRange later = BytesAhead(open, {begin, end - begin}, node.size);
+  const ByteRange later = open.ahead.Behind({begin, end - begin});
   fuse_reply_buf(request, reinterpret_cast<const char*>(out.data()), out.size());
   // A later read reports errors of a source.
   if (later.length > 0) static_cast<void>(request_.view.Prefetch(node.file, later));

@@ -1,4 +1,4 @@
-"""python -m reshard.mindspore SCRIPT [ARGUMENTS]: runs a script that calls MindSpore's functions."""
+"""python -m reshard.mindspore SCRIPT [ARGUMENTS]: a script that calls MindSpore's functions."""
 
 from __future__ import annotations
 

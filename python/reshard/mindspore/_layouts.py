@@ -150,7 +150,11 @@ def restore_group_info_list(group_info_file_name: StrPath) -> list[int]:
     try:
         if not content:
             raise _NoMessage
-        lists = [_dims(value) for number, value in _fields(content) if number == 2 and isinstance(value, bytes)]
+        lists = [
+            _dims(value)
+            for number, value in _fields(content)
+            if number == 2 and isinstance(value, bytes)
+        ]
     except _NoMessage:
         raise _errors.CorruptError(
             f"{call}: {path}: expected a group_info file, found {len(content)} bytes that are none"

@@ -23,7 +23,11 @@ from ._parameter import Framework
 Prefix = Union[str, Iterable[str], None]
 
 _FORMATS = ("ckpt", "safetensors")
-_MODES = {b"\xd8\x5e\x3a\x7f": "AES-GCM", b"\xd9\x5e\x3a\x7f": "AES-CBC", b"\xda\x5e\x3a\x7f": "SM4-CBC"}
+_MODES = {
+    b"\xd8\x5e\x3a\x7f": "AES-GCM",
+    b"\xd9\x5e\x3a\x7f": "AES-CBC",
+    b"\xda\x5e\x3a\x7f": "SM4-CBC",
+}
 
 # Of a .ckpt file that states its CRC: "crc_num" and ten bytes.
 _TRAILER = 17

@@ -28,7 +28,8 @@ def _entry(name: str, value: Any) -> _Entry:
         return name, np.frombuffer((value or "\0").encode("utf-32-le"), np.uint8), "str"
     array, dtype_name = _parameter.parts_of(value)
     # Not ascontiguousarray, which adds an axis to a scalar.
-    return name, np.array(array, order="C", copy=None if np.__version__ >= "2" else False), dtype_name
+    copy = None if np.__version__ >= "2" else False
+    return name, np.array(array, order="C", copy=copy), dtype_name
 
 
 def _is_parameter(value: Any) -> bool:

@@ -152,8 +152,8 @@ def transform_checkpoints(
 
 
 def _names_beside_others(target: str, prefix: str) -> str | None:
-    """The names of the new files if files of other prefixes lie in the rank folders: MindSpore keeps
-    these, and its users load files by their names."""
+    """The names of the new files if files of other prefixes lie in the rank folders: MindSpore
+    keeps these, and its users load files by their names."""
     for path in glob.glob(os.path.join(glob.escape(target), "rank_*", "*")):
         name = os.path.basename(path)
         if name.endswith((".ckpt", ".safetensors")) and not name.startswith(prefix):
