@@ -66,7 +66,7 @@ Result<std::vector<std::string>> ListFiles(const MergeOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source).KindOf(source));
     if (kind != PathKind::kDirectory) {
       files.push_back(source);
-    } else if (options.kind == MergeKind::kSegments) {
+    } else if (options.segments) {
       RESHARD_RETURN_IF_ERROR(AddSegments(source, files));
     } else {
       return InvalidArgumentError(fmt::format(
@@ -124,9 +124,8 @@ Result<std::vector<TableHandle>> ReadTables(OpenedSource& source) {
 }
 
 Status CheckOptions(const MergeOptions& options) {
-  RESHARD_RETURN_IF_ERROR(
-      CheckTakes(options, kMergeCall, "Merge", {"source.strategy", "unmatched"}));
-  if (options.kind == MergeKind::kSegments && !options.source.strategy.empty()) {
+  RESHARD_RETURN_IF_ERROR(CheckTakes(options, kMergeCall, "Merge"));
+  if (options.segments && !options.source.strategy.empty()) {
     return InvalidArgumentError("segments hold whole parameters and have no strategy");
   }
   const std::optional<UnmatchedPolicy>& unmatched = options.selection.unmatched;
@@ -145,9 +144,9 @@ Status CheckPlaces(const MergeOptions& options, const OpenedSource& source,
   for (const TableHandle& table : tables) {
     files.push_back({source.files().path(table->file()), &*table, table->sharding_info()});
   }
-  const TakenAs as = options.kind == MergeKind::kSegments ? TakenAs::kWhole
-                     : options.source.strategy.empty()    ? TakenAs::kSlices
-                                                          : TakenAs::kPlaced;
+  const TakenAs as = options.segments                  ? TakenAs::kWhole
+                     : options.source.strategy.empty() ? TakenAs::kSlices
+                                                       : TakenAs::kPlaced;
   return CheckSavedOffsets(files, as);
 }
 
@@ -159,7 +158,7 @@ Result<std::unique_ptr<MergeTarget>> MakeTarget(const MergeOptions& options, Ope
                          options.output,
                          {options.selection.include, options.selection.exclude, {}},
                          options.selection.unmatched == UnmatchedPolicy::kCopy};
-  if (options.kind == MergeKind::kSegments) return MergeSegments(files);
+  if (options.segments) return MergeSegments(files);
   if (options.source.strategy.empty()) return MergeSlices(files, nullptr);
   RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, LoadStrategy(options.source.strategy));
   return MergeSlices(files, &strategy);
@@ -231,7 +230,7 @@ Result<MergeReport> Merge(const MergeOptions& options) {
     MergeReport report;
     static_cast<Findings&>(report) = std::move(opened.plan.findings);
     report.sources = paths;
-    if (options.kind == MergeKind::kSlices) WarnOfOrder(paths, report.warnings);
+    if (!options.segments) WarnOfOrder(paths, report.warnings);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
                              FitMemory(first, HeldOf(source), opened.work(), report.warnings));
     RESHARD_ASSIGN_OR_RETURN(SingleOutput output,

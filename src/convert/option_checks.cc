@@ -179,6 +179,7 @@ OptionParts PartsOf(ConvertOptions& options) {
   OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
   parts.checks = &options.checks;
   parts.output = &options;
+  parts.force = &options.force;
   parts.memory_limit = &options.memory_limit;
   parts.io = &options.io;
   parts.shard = &options.shard;
@@ -186,16 +187,15 @@ OptionParts PartsOf(ConvertOptions& options) {
   return parts;
 }
 
-Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name,
-                  const std::set<std::string_view>& own) {
+Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name) {
   ConvertOptions options = given;
   // How a call runs is everybody's, whether the command line says so or not.
   const auto is_of_run = [](const Option& option) {
     return option.type == OptionType::kSize || option.type == OptionType::kIo;
   };
   for (const Option& option : AllOptions()) {
-    const bool takes = (option.calls & call) != 0 || is_of_run(option) || own.contains(option.name);
-    if (takes || IsUsual(option, options)) continue;
+    if ((option.calls & kConvertCall) == 0 || is_of_run(option)) continue;
+    if (FindOptionNamed(option.name, call) != nullptr || IsUsual(option, options)) continue;
     return InvalidArgumentError(fmt::format("`{}", option.name) +
                                 fmt::format("` is no option of {}; leave it out", name));
   }
@@ -203,7 +203,7 @@ Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name,
 }
 
 Status CheckRecodeOptions(const RecodeOptions& options) {
-  RESHARD_RETURN_IF_ERROR(CheckTakes(options, kRecodeCall, "Recode", {"format", "unmatched"}));
+  RESHARD_RETURN_IF_ERROR(CheckTakes(options, kRecodeCall, "Recode"));
   const std::optional<TargetFormat>& format = options.target.format;
   RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source.path, {}, options.target.folder));
   if (!format || IsWholeFolder(format) || options.selection.unmatched == UnmatchedPolicy::kDrop) {

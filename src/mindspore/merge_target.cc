@@ -115,7 +115,7 @@ Result<std::vector<Slice>> MergeBuilder::SlicesOf(std::string_view name) const {
   if (without.empty()) return slices;
   return MismatchError(fmt::format(
       "parameter {}: is in {} of the {} files, not in {}; every file has to hold a slice of every "
-      "parameter (files with parameters of their own are merged with `kind=segments`)",
+      "parameter (files with parameters of their own are merged with `segments=true`)",
       Quote(name), slices.size(), files_.tables.size(), FirstOf(without)));
 }
 

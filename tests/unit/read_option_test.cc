@@ -163,9 +163,11 @@ OptionValue Sample(const Option& option) {
 }
 
 TEST(OptionTable, EachOptionHasItsOwnWord) {
-  std::vector<std::string> words;
+  std::vector<std::pair<uint32_t, std::string_view>> words;  // of each call
   for (const Option& option : AllOptions()) {
-    words.emplace_back(option.word);
+    for (uint32_t call = 1; call != 0; call <<= 1) {
+      if ((option.calls & call) != 0) words.emplace_back(call, option.word);
+    }
     EXPECT_NE(option.calls, 0U) << option.word;
     EXPECT_FALSE(option.help.empty()) << option.word;
     EXPECT_EQ(ValueInHelp(option).empty(), option.type == OptionType::kSwitch) << option.word;
@@ -198,6 +200,9 @@ TEST(OptionTable, EachCallHasAPlaceForItsOptions) {
   ExpectPlaces<DigestOptions>(kDigestCall);
   ExpectPlaces<DiffOptions>(kDiffCall);
   ExpectPlaces<CommitOptions>(kCommitCall);
+  ExpectPlaces<MakeStrategyOptions>(kMakeStrategyCall);
+  ExpectPlaces<StrategyConversionOptions>(kConvertStrategyCall);
+  ExpectPlaces<InferStrategyOptions>(kInferStrategyCall);
 }
 
 // Whatever changes the bytes of a target is told in its origin, and comes back from there.
