@@ -267,6 +267,10 @@ struct MakeStrategyReport {
 // - those of opening a source
 Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options);
 
+// Returns the ranks that hold the same weights, by a group_info file, in its order. A training run
+// writes the file if GROUP_INFO_FILE is set. Errors: kNotFound, kCorrupt, kIo.
+Result<std::vector<int64_t>> ReadGroupInfo(const std::string& path);
+
 // Returns the source ranks that target rank `rank` needs, ascending: one replica of each shard, and
 // the rank of the parameters without a layout. A side without a strategy has full tensors in one
 // rank. Errors: as ReadStrategy; kInvalidArgument if `rank` is no target rank, or if both sides
