@@ -28,23 +28,17 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// The phase of a long call.
-enum class Phase {
-  kPlan,     // opens, indexes and plans; the number of bytes is not known yet
-  kCheck,    // reads and checks sources before anything is written
-  kRead,     // a call that writes no files
-  kWrite,    // target files
-  kPublish,  // puts the target files in place
-};
-
-// Returns "plan", "check", "read", "write" or "publish".
-constexpr std::string_view PhaseName(Phase phase) {
-  constexpr std::string_view kNames[] = {"plan", "check", "read", "write", "publish"};
-  return kNames[static_cast<size_t>(phase)];
-}
-
 // Bytes processed so far by a long call. They count all phases after the first together.
 struct Progress {
+  // The phase of a long call.
+  enum class Phase {
+    kPlan,     // opens, indexes and plans; the number of bytes is not known yet
+    kCheck,    // reads and checks sources before anything is written
+    kRead,     // a call that writes no files
+    kWrite,    // target files
+    kPublish,  // puts the target files in place
+  };
+
   uint64_t done_bytes = 0;
   uint64_t total_bytes = 0;
   Phase phase = Phase::kRead;
@@ -52,6 +46,12 @@ struct Progress {
   uint64_t done_files = 0;
   uint64_t total_files = 0;
 };
+
+// Returns "plan", "check", "read", "write" or "publish".
+constexpr std::string_view PhaseName(Progress::Phase phase) {
+  constexpr std::string_view kNames[] = {"plan", "check", "read", "write", "publish"};
+  return kNames[static_cast<size_t>(phase)];
+}
 
 // How long a call waits for a lock, and the callback that it calls meanwhile.
 struct LockWaiting {

@@ -245,11 +245,11 @@ Result<MergeReport> Merge(const MergeOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles checked, FindCrcFiles(source, numbers));
     const CountedWork work(
         options.run, {.total_bytes = checked.bytes + report.bytes_compared + report.bytes_written,
-                      .phase = Phase::kCheck,
+                      .phase = Progress::Phase::kCheck,
                       .total_files = 1});
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, checked, work.work()));
     RESHARD_RETURN_IF_ERROR(CheckEqual(source.files(), equal, work.work()));
-    work.Enter(Phase::kWrite);
+    work.Enter(Progress::Phase::kWrite);
     TimelineRecorder timeline(false);
     const std::vector<TargetShare> whole = {{0, {0, {0, file.size}}}};
     RESHARD_RETURN_IF_ERROR(WriteTargets({opened, options, budget, timeline}, whole,
@@ -257,7 +257,7 @@ Result<MergeReport> Merge(const MergeOptions& options) {
                                           StorageOf(output.folder().fd()), /*fingerprint=*/""},
                                          work.work())
                                 .status());
-    work.Enter(Phase::kPublish);
+    work.Enter(Progress::Phase::kPublish);
     RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
     RESHARD_RETURN_IF_ERROR(output.Publish());
     return report;

@@ -159,7 +159,7 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, co
       FindChecks(source, share.source_ranks, RanksOf(target, files), options.checks));
   Progress all;
   all.total_bytes = checks.bytes + bytes;
-  all.phase = Phase::kCheck;
+  all.phase = Progress::Phase::kCheck;
   if (!share.staged || check_staged) all.total_files = share.parts.size();
   const CountedWork& count = counted.emplace(options.run, all);
   RESHARD_ASSIGN_OR_RETURN(
@@ -171,7 +171,7 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, co
   if (share.staged) return done;
   conversion.timeline.Begin("write");
   MarkTime(conversion);
-  count.Enter(Phase::kWrite);
+  count.Enter(Progress::Phase::kWrite);
   RESHARD_ASSIGN_OR_RETURN(
       done.written,
       WriteTargets(conversion, share.parts,
@@ -267,7 +267,7 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   if (share.published) return ReportOfNothing(conversion, job.job(), *std::move(done));
   conversion.timeline.Begin("publish");
   MarkTime(conversion);
-  counted->Enter(Phase::kPublish);
+  counted->Enter(Progress::Phase::kPublish);
   conversion.budget.measured->refuses = false;
   // Publication takes its own memory, which is not counted beside that of windows.
   conversion.opened.source->files().GiveWindowsBack();

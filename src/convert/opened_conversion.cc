@@ -78,7 +78,7 @@ Result<PlanHandle> OpenedConversion::TakePlan(const TargetFileSummary& file) con
 void ReportPlanning(const RunOptions& run) {
   if (!run.progress) return;
   Progress progress;
-  progress.phase = Phase::kPlan;
+  progress.phase = Progress::Phase::kPlan;
   run.progress(progress);
 }
 

@@ -87,7 +87,7 @@ class TargetView::Impl {
     RESHARD_ASSIGN_OR_RETURN(
         const SourceChecks checks,
         FindChecks(source(), ranks, RanksOf(opened_.target(), files), checks_));
-    const CountedWork count(run_, {.total_bytes = checks.bytes, .phase = Phase::kCheck});
+    const CountedWork count(run_, {.total_bytes = checks.bytes, .phase = Progress::Phase::kCheck});
     return RunChecks(source(), checks, opened_.target().choice(), checks_, count.work()).status();
   }
 
@@ -96,7 +96,7 @@ class TargetView::Impl {
     RESHARD_RETURN_IF_ERROR(CheckRange(file, range));
     RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
     const CountedWork count(
-        run_, {.total_bytes = range.length, .phase = Phase::kWrite, .total_files = 1});
+        run_, {.total_bytes = range.length, .phase = Progress::Phase::kWrite, .total_files = 1});
     const LaneOptions lanes = LanesFor(budget_, StorageKind::kMemory, {&range.length, 1});
     const StreamOptions options{.lanes = lanes.lanes,
                                 .chunk_bytes = lanes.chunk_bytes,

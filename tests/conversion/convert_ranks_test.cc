@@ -251,7 +251,7 @@ TEST_F(ConvertRanksTest, ProgressEndsWithAllBytes) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(last.done_bytes, report->bytes_written);
   EXPECT_EQ(last.total_bytes, report->bytes_written);
-  EXPECT_EQ(last.phase, Phase::kPublish);
+  EXPECT_EQ(last.phase, Progress::Phase::kPublish);
   EXPECT_EQ(last.done_files, 4U);
   EXPECT_EQ(last.total_files, 4U);
 }

@@ -194,8 +194,8 @@ TEST(ReadersTest, IsAskedAgainBeforePublication) {
   SetToRead set;
   bool left = false;
   set.options().run.progress = [&](const Progress& progress) {
-    if (progress.phase == Phase::kPublish && !left) set.Leave("rank_0/net-1_1.ckpt");
-    left = left || progress.phase == Phase::kPublish;
+    if (progress.phase == Progress::Phase::kPublish && !left) set.Leave("rank_0/net-1_1.ckpt");
+    left = left || progress.phase == Progress::Phase::kPublish;
   };
   EXPECT_EQ(Convert(set.options()).status().code(), StatusCode::kAlreadyExists);
   EXPECT_TRUE(left);
@@ -215,7 +215,8 @@ TEST(ReadersTest, IsAskedBeforeACommit) {
   for (uint64_t shard = 0; shard < 2; ++shard) {
     set.options().shard = WorkerShare{shard, 2};
     set.options().run.progress = [&](const Progress& progress) {
-      if (shard == 1 && progress.phase == Phase::kPublish) set.Leave("rank_0/net-1_1.ckpt");
+      if (shard == 1 && progress.phase == Progress::Phase::kPublish)
+        set.Leave("rank_0/net-1_1.ckpt");
     };
     EXPECT_EQ(Convert(set.options()).ok(), shard == 0);
   }
