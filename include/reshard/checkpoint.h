@@ -208,7 +208,8 @@ class ShardedCheckpoint {
                                         const std::string& suffix = "",
                                         std::shared_ptr<const EncryptionKey> key = nullptr);
   // As above, for any source. `io` chooses how files are read.
-  static Result<ShardedCheckpoint> Open(const SourceSpec& source, SourceIo io = SourceIo::kAuto);
+  static Result<ShardedCheckpoint> Open(const SourceSpec& source,
+                                        IoChoice::Source io = IoChoice::Source::kAuto);
 
   ShardedCheckpoint(ShardedCheckpoint&&) noexcept;
   ShardedCheckpoint& operator=(ShardedCheckpoint&&) noexcept;

@@ -129,23 +129,23 @@ constexpr bool IsWorkerShare(const WorkerShare& shard) {
   return shard.count > 0 && shard.count <= kMaxWorkers && shard.index < shard.count;
 }
 
-// How sources are read.
-enum class SourceIo {
-  kAuto,  // mapped on local file systems, read on network and FUSE file systems
-  kMap,   // an error if a file cannot be mapped
-  kPread,
-};
-
-// How targets are written.
-enum class TargetIo {
-  kAuto,    // directly on ext4 and XFS, buffered elsewhere
-  kDirect,  // past the page cache; an error if the file system does not allow it
-  kBuffered,
-};
-
 struct IoChoice {
-  SourceIo source = SourceIo::kAuto;
-  TargetIo target = TargetIo::kAuto;
+  // How sources are read.
+  enum class Source {
+    kAuto,  // mapped on local file systems, read on network and FUSE file systems
+    kMap,   // an error if a file cannot be mapped
+    kPread,
+  };
+
+  // How targets are written.
+  enum class Target {
+    kAuto,    // directly on ext4 and XFS, buffered elsewhere
+    kDirect,  // past the page cache; an error if the file system does not allow it
+    kBuffered,
+  };
+
+  Source source = Source::kAuto;
+  Target target = Target::kAuto;
 
   friend bool operator==(const IoChoice&, const IoChoice&) = default;
 };

@@ -288,7 +288,8 @@ struct ShardedCheckpoint::State {
   std::vector<RankFiles::File> files;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
 
-  static Result<ShardedCheckpoint> Open(const SourceSpec& spec, SourceIo io = SourceIo::kAuto);
+  static Result<ShardedCheckpoint> Open(const SourceSpec& spec,
+                                        IoChoice::Source io = IoChoice::Source::kAuto);
   Status List();
   // Fails unless there is such a tensor, with such a box, and of `bytes` bytes if given. Returns
   // the bytes.
@@ -338,7 +339,8 @@ Result<uint64_t> ShardedCheckpoint::State::CheckBox(std::string_view name, const
   return expected;
 }
 
-Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec, SourceIo io) {
+Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec,
+                                                         IoChoice::Source io) {
   return CatchOutOfMemory([&]() -> Result<ShardedCheckpoint> {
     auto state = std::make_unique<State>();
     SourceLimits limits;
@@ -359,7 +361,7 @@ Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
       {.path = folder, .strategy = strategy, .suffix = suffix, .key = std::move(key)});
 }
 
-Result<ShardedCheckpoint> ShardedCheckpoint::Open(const SourceSpec& source, SourceIo io) {
+Result<ShardedCheckpoint> ShardedCheckpoint::Open(const SourceSpec& source, IoChoice::Source io) {
   return State::Open(source, io);
 }
 

@@ -314,13 +314,13 @@ UnifiedPlace PlaceOf(const OpenedSource& source, std::string_view name) {
 
 }  // namespace
 
-SourceAccess AccessOf(SourceIo io) {
+SourceAccess AccessOf(IoChoice::Source io) {
   switch (io) {
-    case SourceIo::kMap:
+    case IoChoice::Source::kMap:
       return SourceAccess::kMap;
-    case SourceIo::kPread:
+    case IoChoice::Source::kPread:
       return SourceAccess::kPread;
-    case SourceIo::kAuto:
+    case IoChoice::Source::kAuto:
       break;
   }
   return SourceAccess::kAuto;

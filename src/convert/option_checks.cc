@@ -60,7 +60,7 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
 
 namespace {
 
-Status CheckEncryption(const TargetSpec& target, TargetIo io) {
+Status CheckEncryption(const TargetSpec& target, IoChoice::Target io) {
   if (!target.encryption != !target.encryption_key) {
     return InvalidArgumentError(
         "`encryption` and `encryption_key` belong together: give both or neither");
@@ -73,7 +73,7 @@ Status CheckEncryption(const TargetSpec& target, TargetIo io) {
     return InvalidArgumentError(
         "`crc` and `encryption` exclude each other: MindSpore loads no file that has both");
   }
-  if (io == TargetIo::kDirect) {
+  if (io == IoChoice::Target::kDirect) {
     return InvalidArgumentError(
         "`io.target=direct` and `encryption` exclude each other: encrypted blocks begin anywhere");
   }

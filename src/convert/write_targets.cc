@@ -19,13 +19,13 @@
 namespace reshard {
 namespace {
 
-WriteMode WriteModeOf(TargetIo io) {
+WriteMode WriteModeOf(IoChoice::Target io) {
   switch (io) {
-    case TargetIo::kDirect:
+    case IoChoice::Target::kDirect:
       return WriteMode::kDirect;
-    case TargetIo::kBuffered:
+    case IoChoice::Target::kBuffered:
       return WriteMode::kBuffered;
-    case TargetIo::kAuto:
+    case IoChoice::Target::kAuto:
       break;
   }
   return WriteMode::kAuto;

@@ -148,10 +148,10 @@ Result<IoChoice> IoOf(std::string_view text) {
   while (true) {
     const size_t comma = std::min(text.find(','), text.size());
     const std::string_view how = text.substr(0, comma);
-    if ((how == "map" || how == "pread") && io.source == SourceIo::kAuto) {
-      io.source = how == "map" ? SourceIo::kMap : SourceIo::kPread;
-    } else if ((how == "direct" || how == "buffered") && io.target == TargetIo::kAuto) {
-      io.target = how == "direct" ? TargetIo::kDirect : TargetIo::kBuffered;
+    if ((how == "map" || how == "pread") && io.source == IoChoice::Source::kAuto) {
+      io.source = how == "map" ? IoChoice::Source::kMap : IoChoice::Source::kPread;
+    } else if ((how == "direct" || how == "buffered") && io.target == IoChoice::Target::kAuto) {
+      io.target = how == "direct" ? IoChoice::Target::kDirect : IoChoice::Target::kBuffered;
     } else {
       return HasToBe("auto, or map or pread, direct or buffered, or one of each", how);
     }

@@ -237,7 +237,7 @@ TEST(EncryptedTargetTest, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_THAT(refused([](ConvertOptions& o) { o.target.format = TargetFormat::kSafetensors; }),
               HasSubstr("safetensors"));
   EXPECT_THAT(refused([](ConvertOptions& o) { o.target.states_crc = true; }), HasSubstr("`crc`"));
-  EXPECT_THAT(refused([](ConvertOptions& o) { o.io.target = TargetIo::kDirect; }),
+  EXPECT_THAT(refused([](ConvertOptions& o) { o.io.target = IoChoice::Target::kDirect; }),
               HasSubstr("`io.target=direct`"));
   EXPECT_THAT(refused([](ConvertOptions& o) {
                 o.target.encryption_key = KeyOf(std::string(kKey) + "01234567");

@@ -113,8 +113,8 @@ TEST(ReadOption, CountsAreWholeNumbersFromOneOn) {
 
 TEST(ReadOption, IoIsOneWayOrOneOfEach) {
   const auto io = Value<IoChoice>("io", {"buffered,map"});
-  EXPECT_EQ(io.source, SourceIo::kMap);
-  EXPECT_EQ(io.target, TargetIo::kBuffered);
+  EXPECT_EQ(io.source, IoChoice::Source::kMap);
+  EXPECT_EQ(io.target, IoChoice::Target::kBuffered);
   for (const char* text : {"", "map,pread", "auto,map", "x"}) {
     ExpectRefused("io", {text}, "has to be auto, or map or pread");
   }
@@ -147,7 +147,7 @@ OptionValue Sample(const Option& option) {
     case OptionType::kShare:
       return WorkerShare{1, 2};
     case OptionType::kIo:
-      return IoChoice{SourceIo::kMap, TargetIo::kDirect};
+      return IoChoice{IoChoice::Source::kMap, IoChoice::Target::kDirect};
     case OptionType::kCasts:
       return std::vector<CastRule>{{"", DType::kBFloat16}, {"w*", {}}};
     case OptionType::kRenames:
