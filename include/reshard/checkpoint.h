@@ -113,7 +113,7 @@ struct WriteCheckpointOptions {
   // save_checkpoint(remove_redundancy=...) does. A .ckpt file cannot state it.
   std::optional<bool> removes_redundancy = {};
   // As in TargetSpec: of .ckpt files, and without a CRC.
-  std::optional<EncryptionMode> encryption = {};
+  std::optional<TargetSpec::EncryptionMode> encryption = {};
   std::shared_ptr<const EncryptionKey> encryption_key = {};
   bool force = false;   // replace `output`
   RunOptions run = {};  // its jobs have no effect: one thread writes

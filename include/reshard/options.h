@@ -71,7 +71,6 @@ struct LockWaiting {
 enum class DType : uint8_t;  // reshard/tensor.h
 class Strategy;              // reshard/strategy.h
 class EncryptionKey;         // reshard/encryption.h
-enum class EncryptionMode;   // reshard/encryption.h
 
 // The format of target files.
 enum class TargetFormat {
@@ -216,6 +215,9 @@ struct Cluster {
 
 // The checkpoint that is written or compared.
 struct TargetSpec {
+  // How blocks of a file are encrypted. SM4 takes keys of 16 bytes only.
+  enum class EncryptionMode { kAesGcm, kAesCbc, kSm4Cbc };
+
   std::string folder = {};    // is made if it does not exist
   StrategyRef strategy = {};  // none: full tensors, for one rank
   // In place of `strategy`: the strategy of this cluster is made for the parameters of the source,

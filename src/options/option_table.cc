@@ -55,9 +55,9 @@ constexpr WordMeaning kReplicas[] = {{"true", Of(CheckReplicas::kAll)},
                                      {"none", Of(CheckReplicas::kNone)},
                                      {"sample", Of(CheckReplicas::kSample)},
                                      {"all", Of(CheckReplicas::kAll)}};
-constexpr WordMeaning kModes[] = {{"AES-GCM", Of(EncryptionMode::kAesGcm)},
-                                  {"AES-CBC", Of(EncryptionMode::kAesCbc)},
-                                  {"SM4-CBC", Of(EncryptionMode::kSm4Cbc)}};
+constexpr WordMeaning kModes[] = {{"AES-GCM", Of(TargetSpec::EncryptionMode::kAesGcm)},
+                                  {"AES-CBC", Of(TargetSpec::EncryptionMode::kAesCbc)},
+                                  {"SM4-CBC", Of(TargetSpec::EncryptionMode::kSm4Cbc)}};
 constexpr WordMeaning kLosses[] = {{"warn", 0}, {"error", 1}};
 constexpr WordMeaning kPolicies[] = {{"copy", Of(UnmatchedPolicy::kCopy)},
                                      {"drop", Of(UnmatchedPolicy::kDrop)},

@@ -138,8 +138,10 @@ TEST_F(ConvertPublishedTest, WhateverIsWritten) {
     std::function<void(ConvertOptions&)> set;
   } rows[] = {
       {"plain", [](ConvertOptions&) {}},
-      {"AES-GCM", [](ConvertOptions& all) { all.target.encryption = EncryptionMode::kAesGcm; }},
-      {"AES-CBC", [](ConvertOptions& all) { all.target.encryption = EncryptionMode::kAesCbc; }},
+      {"AES-GCM",
+       [](ConvertOptions& all) { all.target.encryption = TargetSpec::EncryptionMode::kAesGcm; }},
+      {"AES-CBC",
+       [](ConvertOptions& all) { all.target.encryption = TargetSpec::EncryptionMode::kAesCbc; }},
       {"crc", [](ConvertOptions& all) { all.target.states_crc = true; }},
       {"safetensors", [](ConvertOptions& all) { all.target.format = TargetFormat::kSafetensors; }},
       {"one rank", [](ConvertOptions& all) { all.selection.ranks = {2}; }},
@@ -319,7 +321,7 @@ TEST_F(ConvertPublishedTest, ASetWithoutChecksumsIsNotOneWith) {
 }
 
 TEST_F(ConvertPublishedTest, AnotherKey) {
-  options().target.encryption = EncryptionMode::kAesGcm;
+  options().target.encryption = TargetSpec::EncryptionMode::kAesGcm;
   options().target.encryption_key = KeyOf("0123456789abcdef");
   Publish();
   options().target.encryption_key = KeyOf("0123456789abcdeF");
