@@ -122,7 +122,7 @@ void PlanRank(benchmark::State& state, const Workplace& place) {
                                  {.target = {.strategy = target + "/strategy"}});
   if (!opened.ok()) return state.SkipWithError(opened.status().message().c_str());
   const MindSporeTarget target_files((*opened)->tensors(), (*opened)->rule(), "checkpoint_",
-                                     UnmatchedPolicy::kCopy);
+                                     Selection::Unmatched::kCopy);
   uint64_t parameters = 0;
   for (auto _ : state) {
     PlanFindings findings;

@@ -193,7 +193,7 @@ Result<CommitReport> CommitWorkers(const CommitOptions& options);
 // in the folder itself. Each output gets the path of its source below that folder, with the other
 // extension. `target.folder` is made if it does not exist, and may be the source's own.
 // `target.format` is kCkpt or kSafetensors. Safetensors files cannot hold texts: these are left out
-// with a warning, or refused with UnmatchedPolicy::kError.
+// with a warning, or refused with Selection::Unmatched::kError.
 struct RecodeOptions : ConvertOptions {
   // A regular expression (ECMAScript). Only files whose names contain a match are taken. For a
   // single file it is searched in the path. Empty: all files.

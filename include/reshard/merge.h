@@ -22,7 +22,7 @@ inline namespace v0_1 {
 
 // Slices: `source.strategy` is a strategy file of a single stage. Without it, slices are
 // concatenated. If names show that the strategy belongs to another checkpoint, the call fails
-// unless `unmatched` is UnmatchedPolicy::kCopy.
+// unless `unmatched` is Selection::Unmatched::kCopy.
 struct MergeOptions : ConvertOptions {
   // Each file has whole parameters, equal in all files that have them. Else a slice of each.
   bool segments = false;

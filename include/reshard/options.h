@@ -89,14 +89,6 @@ constexpr bool IsWholeFolder(const std::optional<TargetFormat>& format) {
   return format == TargetFormat::kUnified || format == TargetFormat::kHuggingFace;
 }
 
-// What to do with a parameter that only one of the two strategies describes.
-enum class UnmatchedPolicy {
-  kCopy,  // copy it unchanged from one source rank, as MindSpore does, with a warning
-  kDrop,  // leave it out, with a warning
-  // Refuse the conversion, also if a tensor of several elements is in no given strategy.
-  kError,
-};
-
 // How much of the source's replicas a conversion compares before it writes. If replicas differ, the
 // source strategy is most likely not the one that the source was saved with.
 enum class CheckReplicas {
@@ -267,6 +259,14 @@ struct CastRule {
 
 // The parameters and ranks to write, with their new names and dtypes.
 struct Selection {
+  // What to do with a parameter that only one of the two strategies describes.
+  enum class Unmatched {
+    kCopy,  // copy it unchanged from one source rank, as MindSpore does, with a warning
+    kDrop,  // leave it out, with a warning
+    // Refuse the conversion, also if a tensor of several elements is in no given strategy.
+    kError,
+  };
+
   std::vector<int64_t> ranks = {};  // target ranks; empty: all
   // Patterns (GlobMatch, reshard/parameters.h) of names in the source. A parameter is written if a
   // pattern of `include` matches its name, or `include` is empty, and no pattern of `exclude`
@@ -277,7 +277,7 @@ struct Selection {
   std::vector<CastRule> casts = {};  // the first rule whose pattern matches applies
   // No value: as kCopy, but the call fails if a strategy belongs to other files. This is so if
   // names differ by one substitution, or if ten matrices without a layout differ between ranks.
-  std::optional<UnmatchedPolicy> unmatched = {};
+  std::optional<Unmatched> unmatched = {};
 };
 
 // The statement of a conversion: its source, its target, and the selected part.

@@ -305,7 +305,7 @@ ShardedCheckpoint::~ShardedCheckpoint() = default;
 Status ShardedCheckpoint::State::List() {
   RESHARD_ASSIGN_OR_RETURN(
       const std::vector<std::string> names,
-      MindSporeTarget(source->tensors(), source->rule(), "", UnmatchedPolicy::kCopy)
+      MindSporeTarget(source->tensors(), source->rule(), "", Selection::Unmatched::kCopy)
           .NamesInOrder(0));
   PlanFindings findings;
   for (const std::string& name : names) {

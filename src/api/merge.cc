@@ -128,8 +128,8 @@ Status CheckOptions(const MergeOptions& options) {
   if (options.segments && !options.source.strategy.empty()) {
     return InvalidArgumentError("segments hold whole parameters and have no strategy");
   }
-  const std::optional<UnmatchedPolicy>& unmatched = options.selection.unmatched;
-  if (unmatched && unmatched != UnmatchedPolicy::kCopy) {
+  const std::optional<Selection::Unmatched>& unmatched = options.selection.unmatched;
+  if (unmatched && unmatched != Selection::Unmatched::kCopy) {
     return InvalidArgumentError("`unmatched` of a merge is kCopy, or not given");
   }
   return CheckJobs(options.run.jobs);
@@ -157,7 +157,7 @@ Result<std::unique_ptr<MergeTarget>> MakeTarget(const MergeOptions& options, Ope
                          source.tables(),
                          options.output,
                          {options.selection.include, options.selection.exclude, {}},
-                         options.selection.unmatched == UnmatchedPolicy::kCopy};
+                         options.selection.unmatched == Selection::Unmatched::kCopy};
   if (options.segments) return MergeSegments(files);
   if (options.source.strategy.empty()) return MergeSlices(files, nullptr);
   RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, LoadStrategy(options.source.strategy));

@@ -123,7 +123,8 @@ Status CheckTaken(const Completed& all, const OpenedSource& source) {
 std::optional<TargetFormat> FormatThere(const OpenedSource& source, const AgainstOptions& options) {
   const auto target_in = [&](TargetFormat format) {
     return MindSporeTarget(source.tensors(), source.rule(), options.target.prefix,
-                           UnmatchedPolicy::kCopy, {}, ContainerOf(format), options.target.names);
+                           Selection::Unmatched::kCopy, {}, ContainerOf(format),
+                           options.target.names);
   };
   const MindSporeTarget ckpt = target_in(TargetFormat::kCkpt);
   const MindSporeTarget safetensors = target_in(TargetFormat::kSafetensors);

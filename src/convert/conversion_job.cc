@@ -151,7 +151,7 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
   ConversionSpec spec = given;
   const TargetSpec& target = spec.target;
   const Selection& selection = spec.selection;
-  const UnmatchedPolicy unmatched = selection.unmatched.value_or(UnmatchedPolicy::kCopy);
+  const Selection::Unmatched unmatched = selection.unmatched.value_or(Selection::Unmatched::kCopy);
   Xxh3 digest;
   digest.Update("reshard plan 1\n");
   digest.Update(Delimited(target.prefix));

@@ -358,7 +358,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
   ConversionTarget target;
   auto ranks = std::make_unique<MindSporeTarget>(
       source.tensors(), source.rule(), spec.prefix,
-      selection.unmatched.value_or(UnmatchedPolicy::kCopy), ChoiceOf(selection),
+      selection.unmatched.value_or(Selection::Unmatched::kCopy), ChoiceOf(selection),
       TargetContainer(source, spec), spec.names);
   ranks->set_states_crc(spec.states_crc);
   target.ranks = std::move(ranks);

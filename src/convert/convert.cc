@@ -397,7 +397,7 @@ Result<RecodeReport> Recode(const RecodeOptions& options) {
                              OpenEachFile(files, LimitsOf(all, first), options.source.key));
     auto target = std::make_unique<EachFileTarget>(
         opened.source->tensors(), ParameterChoice({}, {}, options.selection.renames), to,
-        std::move(paths), options.selection.unmatched == UnmatchedPolicy::kError);
+        std::move(paths), options.selection.unmatched == Selection::Unmatched::kError);
     target->set_states_crc(options.target.states_crc);
     opened.made.lone = std::move(target);
     RESHARD_ASSIGN_OR_RETURN(opened.plan,

@@ -206,7 +206,8 @@ Status CheckRecodeOptions(const RecodeOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckTakes(options, kRecodeCall, "Recode"));
   const std::optional<TargetFormat>& format = options.target.format;
   RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source.path, {}, options.target.folder));
-  if (!format || IsWholeFolder(format) || options.selection.unmatched == UnmatchedPolicy::kDrop) {
+  if (!format || IsWholeFolder(format) ||
+      options.selection.unmatched == Selection::Unmatched::kDrop) {
     return InvalidArgumentError(
         "files are written as they are as .ckpt or safetensors files only, and nothing of them is "
         "dropped; a folder of whole tensors is made by `Convert`");

@@ -125,14 +125,15 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
       converted.push_back(static_cast<size_t>(&name - names.data()));
     } else if (fate == Fate::kCopy) {
       RESHARD_ASSIGN_OR_RETURN(const bool text, IsTextLeftOut(name, selection.stages, rank));
-      if (text && unmatched_ == UnmatchedPolicy::kError) texts.insert(Quote(name));
+      if (text && unmatched_ == reshard::Selection::Unmatched::kError) texts.insert(Quote(name));
       if (text) {
         findings.texts_left_out.insert(Quote(name));
         continue;
       }
       const bool unmatched = rule_.Unmatched(name);
-      if (unmatched && unmatched_ == UnmatchedPolicy::kError) refused.insert(Quote(name));
-      if (unmatched && unmatched_ == UnmatchedPolicy::kDrop) {
+      if (unmatched && unmatched_ == reshard::Selection::Unmatched::kError)
+        refused.insert(Quote(name));
+      if (unmatched && unmatched_ == reshard::Selection::Unmatched::kDrop) {
         findings.unmatched_dropped.insert(Quote(name));
         continue;
       }
@@ -256,7 +257,8 @@ Status MindSporeTarget::CheckStages(int64_t target_stage) const {
     for (const LayoutEntry layout : rule_.source()->stages()[static_cast<size_t>(stage)]) {
       if (rule_.LowestSourceStage(layout.name) != stage || !choice().Takes(layout.name)) continue;
       const Fate fate = rule_.FateOf(layout.name, target_stage);
-      if (fate == Fate::kConvert || (fate == Fate::kCopy && unmatched_ == UnmatchedPolicy::kCopy)) {
+      if (fate == Fate::kConvert ||
+          (fate == Fate::kCopy && unmatched_ == reshard::Selection::Unmatched::kCopy)) {
         lost.push_back(Quote(layout.name));
       }
     }

@@ -59,11 +59,11 @@ constexpr WordMeaning kModes[] = {{"AES-GCM", Of(TargetSpec::EncryptionMode::kAe
                                   {"AES-CBC", Of(TargetSpec::EncryptionMode::kAesCbc)},
                                   {"SM4-CBC", Of(TargetSpec::EncryptionMode::kSm4Cbc)}};
 constexpr WordMeaning kLosses[] = {{"warn", 0}, {"error", 1}};
-constexpr WordMeaning kPolicies[] = {{"copy", Of(UnmatchedPolicy::kCopy)},
-                                     {"drop", Of(UnmatchedPolicy::kDrop)},
-                                     {"error", Of(UnmatchedPolicy::kError)}};
-constexpr WordMeaning kTextPolicies[] = {{"copy", Of(UnmatchedPolicy::kCopy)},
-                                         {"error", Of(UnmatchedPolicy::kError)}};
+constexpr WordMeaning kPolicies[] = {{"copy", Of(Selection::Unmatched::kCopy)},
+                                     {"drop", Of(Selection::Unmatched::kDrop)},
+                                     {"error", Of(Selection::Unmatched::kError)}};
+constexpr WordMeaning kTextPolicies[] = {{"copy", Of(Selection::Unmatched::kCopy)},
+                                         {"error", Of(Selection::Unmatched::kError)}};
 constexpr std::span<const WordMeaning> kOnlyCopy = std::span(kPolicies).first(1);
 
 constexpr Option kOptions[] = {

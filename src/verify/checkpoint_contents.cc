@@ -275,7 +275,7 @@ Result<CheckpointContents> ReadContents(const Source& source, const Strategy* st
 
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
                                               const SharedWork& work, PlanFindings& findings) {
-  const MindSporeTarget target(source, rule, "", UnmatchedPolicy::kCopy);
+  const MindSporeTarget target(source, rule, "", Selection::Unmatched::kCopy);
   target.IndexSources(0, Indexers(work.workers), work.stop);
   RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection, target.Select(0, findings));
   std::vector<SourceTensor> tensors;

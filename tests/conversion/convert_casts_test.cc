@@ -115,7 +115,7 @@ TEST(ConvertCastsTest, OptimizerStatesStayWithoutAPattern) {
   for (const std::string& name : states) tensors.push_back(Floats(name, {2}, {1, 2}));
   folder.WriteRank(0, tensors);
   folder.options().selection.casts = {{"", DType::kFloat16}};
-  folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
+  folder.options().selection.unmatched = Selection::Unmatched::kCopy;
   RunConvert(folder.options());
   for (const TestTensor& tensor : folder.Target(0)) {
     EXPECT_EQ(tensor.dtype, tensor.name == "w" ? DType::kFloat16 : DType::kFloat32) << tensor.name;

@@ -195,7 +195,7 @@ TEST(ConvertChoiceTest, NotesAndMapsAreRenamed) {
     ConvertOptions& options = folder.options();
     folder.WriteRank(0, Oddities(""));
     options.checks.checksum = checksum;
-    options.selection.unmatched = UnmatchedPolicy::kError;
+    options.selection.unmatched = Selection::Unmatched::kError;
     // Longer than 127 bytes in all: lengths take other numbers of bytes than before.
     const std::string prefix(200, 'x');
     for (const char* name : {"note", "hollow", "map", "none", "w"}) {
@@ -230,10 +230,10 @@ TEST(ConvertChoiceTest, OtherFormatsRefuseMapsAndLeaveTextsOut) {
     options.selection.exclude = {"map"};
     EXPECT_THAT(Refused(folder, StatusCode::kUnsupported), HasSubstr("parameter \"none\""));
     options.selection.exclude = {"map", "none"};
-    options.selection.unmatched = UnmatchedPolicy::kError;
+    options.selection.unmatched = Selection::Unmatched::kError;
     EXPECT_THAT(Refused(folder, StatusCode::kMismatch),
                 AllOf(HasSubstr("\"hollow\""), HasSubstr("\"note\"")));
-    options.selection.unmatched = UnmatchedPolicy::kCopy;
+    options.selection.unmatched = Selection::Unmatched::kCopy;
     const ConvertReport report = RunConvert(options);
     EXPECT_THAT(report.warnings,
                 Contains(Says(WarningCode::kLeftOut,
@@ -315,7 +315,7 @@ TEST(ConvertChoiceTest, WhatIsLeftOutIsNotLookedAt) {
                        MakeTensor("adam_m.w", DType::kFloat32, {8, 3}, /*salt=*/1)});
   ConvertOptions& options = folder.options();
   options.checks.replicas = CheckReplicas::kAll;
-  options.selection.unmatched = UnmatchedPolicy::kError;
+  options.selection.unmatched = Selection::Unmatched::kError;
   Refused(folder, StatusCode::kMismatch);
   options.selection.include = {"w"};
   const ConvertReport report = RunConvert(options);

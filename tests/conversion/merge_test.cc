@@ -154,7 +154,7 @@ TEST_F(MergeTest, AStrategyOfOtherNamesIsRefused) {
   AddFile({norm});
   EXPECT_THAT(Refused(StatusCode::kMismatch),
               Naming("strategy.ckpt: ", "\"model\"", "\"net\"", "`unmatched=copy`", "`exclude`"));
-  options_.selection.unmatched = UnmatchedPolicy::kCopy;
+  options_.selection.unmatched = Selection::Unmatched::kCopy;
   EXPECT_THAT(Merged(), ElementsAre(norm));
 }
 

@@ -146,7 +146,7 @@ TEST_F(RecodeTest, LeavesTextsOutOrRefusesThem) {
   EXPECT_THAT(NamesOf("n.safetensors"), ElementsAre("w"));
   EXPECT_THAT(warnings_, ElementsAre(Says(WarningCode::kLeftOut, HasSubstr("\"note\""))));
   fs::remove_all(options_.target.folder);
-  options_.selection.unmatched = UnmatchedPolicy::kError;
+  options_.selection.unmatched = Selection::Unmatched::kError;
   EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("\"note\""));
 }
 

@@ -109,7 +109,7 @@ TEST(OriginTest, OptionsComeBackFromTheLastLine) {
   selection.renames.names = {{"x", "y"}};
   selection.renames.patterns = {{"l.*", "m.*"}};
   selection.casts = {{"", DType::kBFloat16}, {"w*", {}}};
-  selection.unmatched = UnmatchedPolicy::kDrop;
+  selection.unmatched = Selection::Unmatched::kDrop;
   const std::string usual = LineFor({}, {}, {}, "0");
   const auto run = OptionsOfLastRun(usual + LineFor(source, target, selection));
   ASSERT_TRUE(run.has_value());
