@@ -89,14 +89,6 @@ constexpr bool IsWholeFolder(const std::optional<TargetFormat>& format) {
   return format == TargetFormat::kUnified || format == TargetFormat::kHuggingFace;
 }
 
-// How much of the source's replicas a conversion compares before it writes. If replicas differ, the
-// source strategy is most likely not the one that the source was saved with.
-enum class CheckReplicas {
-  kNone,    // no comparison; one file may then stand for several ranks
-  kSample,  // some KiB of some parameters, within a bound
-  kAll,     // every byte of every shard that several ranks hold
-};
-
 // How a run treats the files that an interrupted run of the same conversion has finished.
 enum class Resume {
   kNo,      // write all files again
@@ -289,11 +281,19 @@ struct ConversionSpec {
 
 // The checks of a conversion.
 struct CheckChoice {
+  // How much of the source's replicas a conversion compares before it writes. If replicas differ,
+  // the source strategy is most likely not the one that the source was saved with.
+  enum class Replicas {
+    kNone,    // no comparison; one file may then stand for several ranks
+    kSample,  // some KiB of some parameters, within a bound
+    kAll,     // every byte of every shard that several ranks hold
+  };
+
   // Prove the copy by digests, and write the digests beside the outputs; check the CRC trailers of
   // source files before using them.
   bool checksum = true;
   // For the stages that the target ranks need. Plan treats kAll as kSample.
-  CheckReplicas replicas = CheckReplicas::kSample;
+  Replicas replicas = Replicas::kSample;
   // The expected count: ParameterTotals::weights of the source, without parameters that
   // Selection::exclude leaves out, has to round to it. No value: not checked.
   std::optional<RoundedCount> parameters = {};

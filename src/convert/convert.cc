@@ -337,7 +337,7 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     // A job that continues, or that others share, may not need the first files. If all replicas are
     // compared before, the bytes would not stay in memory.
     if (options.resume == Resume::kNo && !options.shard &&
-        options.checks.replicas != CheckReplicas::kAll) {
+        options.checks.replicas != CheckChoice::Replicas::kAll) {
       BeginReading(opened, first);
     }
     return CarryOut(std::move(opened), options, first, timeline);
@@ -350,8 +350,8 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     const MemoryWatch watch(WatchOf(first));
     ConvertOptions sampled = options;
-    CheckReplicas& replicas = sampled.checks.replicas;
-    if (replicas == CheckReplicas::kAll) replicas = CheckReplicas::kSample;
+    CheckChoice::Replicas& replicas = sampled.checks.replicas;
+    if (replicas == CheckChoice::Replicas::kAll) replicas = CheckChoice::Replicas::kSample;
     RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(sampled, first));
     OpenedSource& source = *opened.source;
     Findings& findings = opened.plan.findings;
@@ -379,7 +379,7 @@ Result<RecodeReport> Recode(const RecodeOptions& options) {
     RESHARD_RETURN_IF_ERROR(CheckRecodeOptions(options));
     const MemoryWatch watch(WatchOf(first));
     ConvertOptions all = static_cast<const ConvertOptions&>(options);
-    all.checks.replicas = CheckReplicas::kNone;
+    all.checks.replicas = CheckChoice::Replicas::kNone;
     const bool to_ckpt = options.target.format == TargetFormat::kCkpt;
     const Container& to = ContainerOf(*options.target.format);
     const Container& from = ContainerOf(to_ckpt ? TargetFormat::kSafetensors : TargetFormat::kCkpt);

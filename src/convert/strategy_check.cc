@@ -291,7 +291,7 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
   StrategyFindings findings;
   if (source.rule().source() == nullptr) return findings;
   RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source, choice));
-  if (options.replicas == CheckReplicas::kNone) return findings;
+  if (options.replicas == CheckChoice::Replicas::kNone) return findings;
   RESHARD_RETURN_IF_ERROR(CheckOneFileEach(source, choice));
   RESHARD_ASSIGN_OR_RETURN(
       const ShardSample sample,
@@ -302,7 +302,7 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
                                ? "no matrix could be compared with a replica"
                                : "no matrix has a replica";
   }
-  if (!sample.differences.empty() && options.replicas == CheckReplicas::kSample) {
+  if (!sample.differences.empty() && options.replicas == CheckChoice::Replicas::kSample) {
     if (OnlyOwnValues(sample)) {
       if (!options.only_wrong_strategy) {
         findings.warnings.push_back(

@@ -21,7 +21,7 @@
 namespace reshard {
 
 struct StrategyCheckOptions {
-  CheckReplicas replicas = CheckReplicas::kSample;
+  CheckChoice::Replicas replicas = CheckChoice::Replicas::kSample;
   // If replicas differ, refuse only if a wrong strategy explains it better than a damaged rank. For
   // callers that compare all replicas anyway.
   bool only_wrong_strategy = false;

@@ -51,10 +51,10 @@ constexpr WordMeaning kFormats[] = {{"ckpt", Of(TargetFormat::kCkpt)},
                                     {"huggingface", Of(TargetFormat::kHuggingFace)}};
 constexpr std::span<const WordMeaning> kFormatsOfRanks = std::span(kFormats).first(2);
 constexpr WordMeaning kResumes[] = {{"true", Of(Resume::kTrust)}, {"verify", Of(Resume::kVerify)}};
-constexpr WordMeaning kReplicas[] = {{"true", Of(CheckReplicas::kAll)},
-                                     {"none", Of(CheckReplicas::kNone)},
-                                     {"sample", Of(CheckReplicas::kSample)},
-                                     {"all", Of(CheckReplicas::kAll)}};
+constexpr WordMeaning kReplicas[] = {{"true", Of(CheckChoice::Replicas::kAll)},
+                                     {"none", Of(CheckChoice::Replicas::kNone)},
+                                     {"sample", Of(CheckChoice::Replicas::kSample)},
+                                     {"all", Of(CheckChoice::Replicas::kAll)}};
 constexpr WordMeaning kModes[] = {{"AES-GCM", Of(TargetSpec::EncryptionMode::kAesGcm)},
                                   {"AES-CBC", Of(TargetSpec::EncryptionMode::kAesCbc)},
                                   {"SM4-CBC", Of(TargetSpec::EncryptionMode::kSm4Cbc)}};

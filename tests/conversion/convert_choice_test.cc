@@ -314,7 +314,7 @@ TEST(ConvertChoiceTest, WhatIsLeftOutIsNotLookedAt) {
   folder.WriteRank(1, {NaiveShard(kWeight, kRowsOf2, 1),
                        MakeTensor("adam_m.w", DType::kFloat32, {8, 3}, /*salt=*/1)});
   ConvertOptions& options = folder.options();
-  options.checks.replicas = CheckReplicas::kAll;
+  options.checks.replicas = CheckChoice::Replicas::kAll;
   options.selection.unmatched = Selection::Unmatched::kError;
   Refused(folder, StatusCode::kMismatch);
   options.selection.include = {"w"};
@@ -384,7 +384,7 @@ TEST(ConvertReferenceTest, TellsAStrategyThatDoesNotBelongToTheSource) {
   ConversionFolder wrong({{"w", kTwice}, {"adam_m.w", kTwice}}, {});
   wrong.WriteStage({kMoment, kWeight, kStep}, kLayouts, 2);
   wrong.options().checks.reference = options.checks.reference;
-  wrong.options().checks.replicas = CheckReplicas::kNone;
+  wrong.options().checks.replicas = CheckChoice::Replicas::kNone;
   const std::string message = Refused(wrong, StatusCode::kMismatch);
   EXPECT_THAT(message, Naming("1 of 3 ", "full.ckpt"));
   EXPECT_THAT(message, HasSubstr("\n  \"w\": expected Float32 [8, 3], found Float32 [4, 3]"));

@@ -346,7 +346,7 @@ TEST_F(ConvertPublishedTest, LostValuesAreToldAgain) {
 
 // A check that is asked for is made, whatever is there.
 TEST_F(ConvertPublishedTest, ReplicasAreComparedAllTheSame) {
-  options().checks.replicas = CheckReplicas::kAll;
+  options().checks.replicas = CheckChoice::Replicas::kAll;
   Publish();
   const auto again = Again();
   ASSERT_TRUE(again.ok()) << again.status().message();

@@ -272,7 +272,7 @@ TEST(UnmatchedNamesTest, AnInferenceTargetGetsTheStatesWithOneWarning) {
     NamedFolder folder(in_files, any_source ? in_files : Names(), weights);
     if (!any_source) {
       folder.RemoveRank(1);
-      folder.options().checks.replicas = CheckReplicas::kNone;
+      folder.options().checks.replicas = CheckChoice::Replicas::kNone;
     }
     const auto report = Convert(folder.options());
     ASSERT_TRUE(report.ok()) << report.status().message();
