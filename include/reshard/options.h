@@ -89,13 +89,6 @@ constexpr bool IsWholeFolder(const std::optional<TargetFormat>& format) {
   return format == TargetFormat::kUnified || format == TargetFormat::kHuggingFace;
 }
 
-// How a run treats the files that an interrupted run of the same conversion has finished.
-enum class Resume {
-  kNo,      // write all files again
-  kTrust,   // keep a file that has its part record and the right size
-  kVerify,  // keep a file whose digest equals its part record's
-};
-
 // One process of several, perhaps on several machines, that share a conversion.
 struct WorkerShare {
   uint64_t index = 0;  // from 0 to count - 1
@@ -309,6 +302,13 @@ struct CheckChoice {
 
 // How a conversion treats existing outputs, and the files of interrupted runs.
 struct OutputChoice {
+  // How a run treats the files that an interrupted run of the same conversion has finished.
+  enum class Resume {
+    kNo,      // write all files again
+    kTrust,   // keep a file that has its part record and the right size
+    kVerify,  // keep a file whose digest equals its part record's
+  };
+
   bool force = false;  // replace existing outputs
   // After publication, remove files that only the replaced manifest lists, if they still are as it
   // says. Then remove their folders that are empty. Not with Selection::ranks. The call fails with

@@ -81,7 +81,7 @@ Share ShareOf(const Conversion& conversion, const TargetJob& job) {
   if (share.staged) return share;
   for (const TargetFileSummary& target : conversion.opened.work().targets) {
     // A finished file may turn out to differ from its record.
-    const bool trusted = job.spec().output.resume != Resume::kVerify;
+    const bool trusted = job.spec().output.resume != OutputChoice::Resume::kVerify;
     if (trusted && job.Finished(target.path) != nullptr) continue;
     share.source_ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
   }
@@ -145,7 +145,8 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, co
   OpenedSource& source = *opened.source;
   const Target& target = opened.target();
   const WorkList& list = opened.work();
-  const bool check_staged = share.staged && !share.published && options.resume == Resume::kVerify;
+  const bool check_staged =
+      share.staged && !share.published && options.resume == OutputChoice::Resume::kVerify;
   std::vector<int64_t> files;
   files.reserve(share.parts.size());
   uint64_t bytes = 0;
@@ -336,7 +337,7 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(options, first));
     // A job that continues, or that others share, may not need the first files. If all replicas are
     // compared before, the bytes would not stay in memory.
-    if (options.resume == Resume::kNo && !options.shard &&
+    if (options.resume == OutputChoice::Resume::kNo && !options.shard &&
         options.checks.replicas != CheckChoice::Replicas::kAll) {
       BeginReading(opened, first);
     }

@@ -33,8 +33,8 @@ Status CheckSourceExists(const SourceSpec& source) {
   return kind == PathKind::kMissing ? ErrnoStatus(ENOENT, "open", source.path) : Status();
 }
 
-Status CheckResume(Resume resume, bool checksum) {
-  if (resume != Resume::kVerify || checksum) return {};
+Status CheckResume(OutputChoice::Resume resume, bool checksum) {
+  if (resume != OutputChoice::Resume::kVerify || checksum) return {};
   return InvalidArgumentError(
       "`resume=verify` compares digests, `checksum=false` leaves them out; choose one");
 }
@@ -165,7 +165,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckEncryption(options.target, options.io.target));
-  if (options.resume == Resume::kVerify && options.shard) {
+  if (options.resume == OutputChoice::Resume::kVerify && options.shard) {
     return InvalidArgumentError(
         "`resume=verify` is for a run alone; a shard keeps what it has finished, and what several "
         "shards have written is read back before it is published");

@@ -50,7 +50,8 @@ constexpr WordMeaning kFormats[] = {{"ckpt", Of(TargetFormat::kCkpt)},
                                     {"unified", Of(TargetFormat::kUnified)},
                                     {"huggingface", Of(TargetFormat::kHuggingFace)}};
 constexpr std::span<const WordMeaning> kFormatsOfRanks = std::span(kFormats).first(2);
-constexpr WordMeaning kResumes[] = {{"true", Of(Resume::kTrust)}, {"verify", Of(Resume::kVerify)}};
+constexpr WordMeaning kResumes[] = {{"true", Of(OutputChoice::Resume::kTrust)},
+                                    {"verify", Of(OutputChoice::Resume::kVerify)}};
 constexpr WordMeaning kReplicas[] = {{"true", Of(CheckChoice::Replicas::kAll)},
                                      {"none", Of(CheckChoice::Replicas::kNone)},
                                      {"sample", Of(CheckChoice::Replicas::kSample)},

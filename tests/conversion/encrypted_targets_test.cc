@@ -192,7 +192,7 @@ TEST(EncryptedTargetTest, KeepsWhatAnInterruptedRunFinished) {
   sample.options().run = {};
   for (const auto& [key, code] :
        {std::pair(kOtherKey, StatusCode::kMismatch), std::pair(kKey, StatusCode::kOk)}) {
-    sample.options().resume = Resume::kVerify;
+    sample.options().resume = OutputChoice::Resume::kVerify;
     sample.options().target.encryption_key = KeyOf(key);
     const auto resumed = Convert(sample.options());
     EXPECT_EQ(resumed.status().code(), code) << resumed.status().message();

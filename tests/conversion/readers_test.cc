@@ -203,7 +203,7 @@ TEST(ReadersTest, IsAskedAgainBeforePublication) {
   EXPECT_FALSE(fs::exists(target / "manifest.json"));
   EXPECT_FALSE(fs::exists(target / "rank_0/checkpoint_0.ckpt"));
   fs::remove(target / "rank_0/net-1_1.ckpt");
-  set.options().resume = Resume::kTrust;
+  set.options().resume = OutputChoice::Resume::kTrust;
   const auto report = Convert(set.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->files_kept, 2U);

@@ -225,7 +225,7 @@ TEST_F(RecodeTest, ResumesWhatWasStopped) {
   };
   EXPECT_EQ(Recode(options_).status().code(), StatusCode::kCancelled);
   options_.run = {};
-  options_.resume = Resume::kVerify;
+  options_.resume = OutputChoice::Resume::kVerify;
   EXPECT_EQ(Recoded().size(), 2U);
   EXPECT_EQ(ReadOutputs(options_.target.folder), ReadOutputs(whole.target.folder));
 }
