@@ -230,20 +230,20 @@ struct Renames {
   friend bool operator==(const Renames&, const Renames&) = default;
 };
 
-// The dtype of the output for floating-point tensors with names that match a pattern. The cast is
-// that of MindSpore's load_param_into_net. Other tensors, such as integers, are never cast.
-struct CastRule {
-  // A GlobMatch pattern of names in the source. Empty: all names except optimizer states
-  // (OptimizerGroup) and tensors with a single element.
-  std::string pattern = {};
-  // Float16, BFloat16, Float32, Float64, Float8E4M3FN or Float8E5M2; no value: unchanged.
-  std::optional<DType> dtype = {};
-
-  friend bool operator==(const CastRule&, const CastRule&) = default;
-};
-
 // The parameters and ranks to write, with their new names and dtypes.
 struct Selection {
+  // The dtype of the output for floating-point tensors with names that match a pattern. The cast is
+  // that of MindSpore's load_param_into_net. Other tensors, such as integers, are never cast.
+  struct CastRule {
+    // A GlobMatch pattern of names in the source. Empty: all names except optimizer states
+    // (OptimizerGroup) and tensors with a single element.
+    std::string pattern = {};
+    // Float16, BFloat16, Float32, Float64, Float8E4M3FN or Float8E5M2; no value: unchanged.
+    std::optional<DType> dtype = {};
+
+    friend bool operator==(const CastRule&, const CastRule&) = default;
+  };
+
   // What to do with a parameter that only one of the two strategies describes.
   enum class Unmatched {
     kCopy,  // copy it unchanged from one source rank, as MindSpore does, with a warning

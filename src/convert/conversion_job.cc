@@ -182,7 +182,7 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
   for (const auto& [from, to] : selection.renames.patterns) {
     digest.Update(fmt::format("rename pattern {}{}\n", Delimited(from), Delimited(to)));
   }
-  for (const CastRule& rule : selection.casts) {
+  for (const Selection::CastRule& rule : selection.casts) {
     digest.Update(fmt::format("cast {}{}\n", Delimited(rule.pattern),
                               rule.dtype ? DTypeName(*rule.dtype) : "keep"));
   }

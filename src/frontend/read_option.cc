@@ -160,9 +160,9 @@ Result<IoChoice> IoOf(std::string_view text) {
   }
 }
 
-Result<CastRule> CastOf(const std::string& text) {
+Result<Selection::CastRule> CastOf(const std::string& text) {
   const size_t equals = text.rfind('=');
-  CastRule rule;
+  Selection::CastRule rule;
   std::string_view type = text;
   if (equals != std::string::npos) {
     rule.pattern = text.substr(0, equals);
@@ -254,7 +254,7 @@ Result<OptionValue> ReadOption(const Option& option, std::span<const std::string
     case OptionType::kIo:
       return ValueOf(IoOf(text));
     case OptionType::kCasts:
-      return ListOf<CastRule>(texts, CastOf);
+      return ListOf<Selection::CastRule>(texts, CastOf);
     case OptionType::kRenames:
       return ValueOf(ReadRenames(text));
     case OptionType::kNameMap:

@@ -83,7 +83,7 @@ Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const Conversio
   WarnOfPatterns("`include`", choice.include(), names, found.warnings);
   WarnOfPatterns("`exclude`", choice.exclude(), names, found.warnings);
   std::vector<std::string> casts;
-  for (const CastRule& cast : choice.casts()) {
+  for (const Selection::CastRule& cast : choice.casts()) {
     if (!cast.pattern.empty()) casts.push_back(cast.pattern);
   }
   WarnOfPatterns("`casts`", casts, names, found.warnings);

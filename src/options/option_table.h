@@ -91,11 +91,11 @@ enum class Effect {
 
 // A value, by the type of its option: kWord and kSwitchOrWord have a text. A strategy is a text,
 // its path, or a StrategyRef.
-using OptionValue =
-    std::variant<bool, uint64_t, int64_t, std::string, std::vector<std::string>,
-                 std::vector<int64_t>, std::map<int64_t, std::string>,
-                 std::map<std::string, std::string>, RoundedCount, WorkerShare, IoChoice,
-                 std::vector<CastRule>, Renames, StrategyRef, std::shared_ptr<const EncryptionKey>>;
+using OptionValue = std::variant<bool, uint64_t, int64_t, std::string, std::vector<std::string>,
+                                 std::vector<int64_t>, std::map<int64_t, std::string>,
+                                 std::map<std::string, std::string>, RoundedCount, WorkerShare,
+                                 IoChoice, std::vector<Selection::CastRule>, Renames, StrategyRef,
+                                 std::shared_ptr<const EncryptionKey>>;
 
 // A word that an option takes, and the value of the member that it stands for, as a number.
 struct WordMeaning {
@@ -170,7 +170,7 @@ using OptionPlace =
                  std::vector<int64_t>*, std::map<int64_t, std::string>*,
                  std::map<std::string, std::string>*, std::optional<RoundedCount>*,
                  std::optional<WorkerShare>*, std::optional<std::chrono::milliseconds>*, IoChoice*,
-                 std::vector<CastRule>*, Renames*, StrategyRef*,
+                 std::vector<Selection::CastRule>*, Renames*, StrategyRef*,
                  std::shared_ptr<const EncryptionKey>*>;
 
 struct Option {

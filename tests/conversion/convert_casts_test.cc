@@ -73,7 +73,7 @@ AgainstOptions ProofOf(const ConvertOptions& options) {
 TEST(ConvertCastsTest, TheFirstRuleThatMatchesCounts) {
   using enum DType;
   struct Row {
-    std::vector<CastRule> rules;
+    std::vector<Selection::CastRule> rules;
     std::vector<DType> dtypes;  // of adam_m.w, w, scale, step
   };
   const Row rows[] = {

@@ -91,8 +91,9 @@ TEST(ReadOption, SharesCountFromZero) {
 }
 
 TEST(ReadOption, CastsHaveAPatternOrNone) {
-  const auto casts = Value<std::vector<CastRule>>("casts", {"a=b.*=float16", "keep"});
-  EXPECT_EQ(casts, (std::vector<CastRule>{{"a=b.*", DType::kFloat16}, {"", std::nullopt}}));
+  const auto casts = Value<std::vector<Selection::CastRule>>("casts", {"a=b.*=float16", "keep"});
+  EXPECT_EQ(casts,
+            (std::vector<Selection::CastRule>{{"a=b.*", DType::kFloat16}, {"", std::nullopt}}));
   for (const char* text : {"", "int8", "=float16", "a=", "a=int8"}) {
     ExpectRefused("casts", {text}, "has to be TYPE or GLOB=TYPE");
   }
@@ -149,7 +150,7 @@ OptionValue Sample(const Option& option) {
     case OptionType::kIo:
       return IoChoice{IoChoice::Source::kMap, IoChoice::Target::kDirect};
     case OptionType::kCasts:
-      return std::vector<CastRule>{{"", DType::kBFloat16}, {"w*", {}}};
+      return std::vector<Selection::CastRule>{{"", DType::kBFloat16}, {"w*", {}}};
     case OptionType::kRenames:
       return Renames{{{"a", "b\\"}}, {{"l.*", "m.*"}}};
     case OptionType::kNameMap:
