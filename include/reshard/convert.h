@@ -46,11 +46,6 @@ struct ConvertOptions : ConversionSpec, OutputChoice {
   bool record_timeline = false;  // for ConvertReport::timeline
 };
 
-struct WrittenFile {
-  std::string path;  // relative to the target folder
-  uint64_t size = 0;
-};
-
 // The most samples of a timeline. In a long run the samples are farther apart.
 inline constexpr size_t kMostTimelineSamples = 512;
 
@@ -77,6 +72,11 @@ struct Timeline {
 };
 
 struct ConvertReport : Findings {
+  struct File {
+    std::string path;  // relative to the target folder
+    uint64_t size = 0;
+  };
+
   struct Worker {
     WorkerShare shard;
     // This call put the whole set in place, or found it there. If several shares run side by side,
@@ -94,7 +94,7 @@ struct ConvertReport : Findings {
     uint64_t targets_buffered = 0;
   };
 
-  std::vector<WrittenFile> files;     // written by this run, by rank
+  std::vector<File> files;            // written by this run, by rank
   std::vector<int64_t> source_ranks;  // the ranks whose files were read, ascending
   uint64_t bytes_read = 0;            // content bytes taken from the sources
   uint64_t bytes_written = 0;
@@ -201,7 +201,7 @@ struct RecodeOptions : ConvertOptions {
 };
 
 struct RecodeReport : Findings {
-  std::vector<WrittenFile> files;
+  std::vector<ConvertReport::File> files;
   uint64_t bytes_read = 0;  // content bytes taken from the sources
   uint64_t bytes_written = 0;
   uint64_t crc_files = 0;  // this and the members below are as in ConvertReport

@@ -599,7 +599,7 @@ class Fields {
         .End();
   }
 
-  void Put(const WrittenFile& file) {
+  void Put(const ConvertReport::File& file) {
     Begin("WrittenFile").Add("path", file.path).Add("size", file.size).End();
   }
 

@@ -45,7 +45,7 @@ class RecodeTest : public testing::Test {
     std::vector<std::string> paths;
     if (report.ok()) {
       warnings_ = report->warnings;
-      for (const WrittenFile& file : report->files) paths.push_back(file.path);
+      for (const ConvertReport::File& file : report->files) paths.push_back(file.path);
     }
     return paths;
   }

@@ -44,9 +44,9 @@ std::string AlreadyPublishedText(const std::string& target) {
                      PrintableName(target));
 }
 
-std::string WrittenFilesText(const std::vector<WrittenFile>& files) {
+std::string WrittenFilesText(const std::vector<ConvertReport::File>& files) {
   Table table({{""}, {"", Align::kRight}});
-  for (const WrittenFile& file : files) {
+  for (const ConvertReport::File& file : files) {
     table.AddRow({PrintableName(file.path), FormatBytes(file.size)});
   }
   return "files written:\n" + table.ToText();

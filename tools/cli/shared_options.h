@@ -32,7 +32,7 @@ inline OptionParts PartsOf(NameFilter& filter) {
 }
 
 // Returns "files written:" and a line for each, with its size.
-std::string WrittenFilesText(const std::vector<WrittenFile>& files);
+std::string WrittenFilesText(const std::vector<ConvertReport::File>& files);
 
 // The message of a conversion that found its set in `target`.
 std::string AlreadyPublishedText(const std::string& target);
