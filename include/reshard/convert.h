@@ -49,28 +49,6 @@ struct ConvertOptions : ConversionSpec, OutputChoice {
 // The most samples of a timeline. In a long run the samples are farther apart.
 inline constexpr size_t kMostTimelineSamples = 512;
 
-// The course of a run.
-struct Timeline {
-  // Seconds and bytes since the call began.
-  struct Sample {
-    double seconds = 0;
-    uint64_t bytes_read = 0;      // of the sources, brought into windows
-    uint64_t bytes_gathered = 0;  // of the targets, put together in memory
-    uint64_t bytes_written = 0;   // of the targets, given to the system
-    uint64_t memory = 0;          // held at the moment, counted as memory_peak
-  };
-
-  // "plan", "check", "write" or "publish".
-  struct Phase {
-    std::string name;
-    double begin_seconds = 0;
-    double end_seconds = 0;
-  };
-
-  std::vector<Phase> phases;    // in order, without gaps
-  std::vector<Sample> samples;  // in order
-};
-
 struct ConvertReport : Findings {
   struct File {
     std::string path;  // relative to the target folder
@@ -84,6 +62,28 @@ struct ConvertReport : Findings {
     bool published = false;
     bool already_published = false;     // as in ConvertReport
     std::vector<uint64_t> outstanding;  // shares that had not finished, if not published
+  };
+
+  // The course of a run.
+  struct Timeline {
+    // Seconds and bytes since the call began.
+    struct Sample {
+      double seconds = 0;
+      uint64_t bytes_read = 0;      // of the sources, brought into windows
+      uint64_t bytes_gathered = 0;  // of the targets, put together in memory
+      uint64_t bytes_written = 0;   // of the targets, given to the system
+      uint64_t memory = 0;          // held at the moment, counted as memory_peak
+    };
+
+    // "plan", "check", "write" or "publish".
+    struct Phase {
+      std::string name;
+      double begin_seconds = 0;
+      double end_seconds = 0;
+    };
+
+    std::vector<Phase> phases;    // in order, without gaps
+    std::vector<Sample> samples;  // in order
   };
 
   // The numbers of files by the way in which they were read and written.
