@@ -25,15 +25,6 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// Differences between the elements of two float tensors with equal dtype and shape. Elements with
-// equal bits are equal, NaNs too. Each differing element is in exactly one of the three counts.
-struct ValueDifference {
-  uint64_t numbers = 0;             // two numbers of other bits (0 and -0 too)
-  uint64_t nan_against_number = 0;  // a NaN on one side only
-  uint64_t nan_against_nan = 0;     // two NaNs of other bits
-  double greatest = 0;              // the greatest absolute difference of two numbers
-};
-
 // A target file that the sources contradict.
 struct FileDifference {
   // The first byte of a target file that the sources contradict.
@@ -203,6 +194,15 @@ struct DiffOptions {
 };
 
 struct DiffReport {
+  // Differences between the elements of two float tensors with equal dtype and shape. Elements with
+  // equal bits are equal, NaNs too. Each differing element is in exactly one of the three counts.
+  struct ValueDifference {
+    uint64_t numbers = 0;             // two numbers of other bits (0 and -0 too)
+    uint64_t nan_against_number = 0;  // a NaN on one side only
+    uint64_t nan_against_nan = 0;     // two NaNs of other bits
+    double greatest = 0;              // the greatest absolute difference of two numbers
+  };
+
   enum class Relation {
     kEqual,      // every byte; without a layout, all values that ranks hold
     kDifferent,  // same dtype and full shape, other bytes

@@ -427,7 +427,8 @@ class Fields {
         .Add("relation", RelationName(diff.relation))
         .Add("a", type(diff.a))
         .Add("b", type(diff.b))
-        .AddIf(diff.values.has_value(), "values", diff.values.value_or(ValueDifference()))
+        .AddIf(diff.values.has_value(), "values",
+               diff.values.value_or(DiffReport::ValueDifference()))
         .AddIf(!diff.a_ranks.empty(), "a_ranks", diff.a_ranks)
         .AddIf(!diff.b_ranks.empty(), "b_ranks", diff.b_ranks)
         .End();
@@ -555,7 +556,7 @@ class Fields {
         .End();
   }
 
-  void Put(const ValueDifference& values) {
+  void Put(const DiffReport::ValueDifference& values) {
     Begin("ValueDifference").Add("numbers", values.numbers);
     to_.Name("greatest");
     if (types_ != nullptr) {

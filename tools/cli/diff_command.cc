@@ -98,7 +98,7 @@ std::string TypeText(const std::optional<TensorInfo>& type) {
 // As short as it can be without loss; the same in every locale.
 std::string NumberText(double number) { return fmt::format("{}", number); }
 
-std::string ValuesText(const ValueDifference& values, const Shape& shape) {
+std::string ValuesText(const DiffReport::ValueDifference& values, const Shape& shape) {
   std::vector<std::string> parts;
   if (values.numbers > 0) {
     parts.push_back(fmt::format("{} of {} elements by at most {}", values.numbers,
