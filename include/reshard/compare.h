@@ -25,31 +25,6 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// A target file that the sources contradict.
-struct FileDifference {
-  // The first byte of a target file that the sources contradict.
-  struct First {
-    uint64_t offset = 0;  // in the target file
-    // The parameter that owns the byte; "" in the header of an empty tensor.
-    std::string parameter;
-    bool in_header = false;
-    // If the byte is content: its place in the shard, and in the source.
-    uint64_t shard_offset = 0;  // in the row-major bytes of the target's shard
-    std::string source_path;
-    uint64_t source_offset = 0;
-    uint8_t expected = 0;
-    uint8_t found = 0;
-  };
-
-  std::string path;  // relative to the target folder
-  uint64_t expected_size = 0;
-  std::optional<uint64_t> found_size;   // no value: the file does not exist
-  std::optional<First> first;           // within the smaller size
-  uint64_t differing_bytes = 0;         // likewise
-  std::vector<std::string> parameters;  // the first 20 that differ, in file order
-  uint64_t parameter_count = 0;         // of all that differ
-};
-
 struct ReplicaReport {
   // Two ranks that should hold the same shard of a parameter.
   struct Pair {

@@ -209,10 +209,11 @@ Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string
 
 // Warns if the sizes show that the files belong to another conversion.
 void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<Warning>& warnings) {
-  const auto others = std::count_if(
-      report.differences.begin(), report.differences.end(), [](const FileDifference& difference) {
-        return difference.found_size && *difference.found_size != difference.expected_size;
-      });
+  const auto others = std::count_if(report.differences.begin(), report.differences.end(),
+                                    [](const AgainstReport::FileDifference& difference) {
+                                      return difference.found_size &&
+                                             *difference.found_size != difference.expected_size;
+                                    });
   if (static_cast<uint64_t>(others) == found) {
     warnings.push_back(
         {WarningCode::kOtherConversion,

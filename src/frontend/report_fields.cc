@@ -327,7 +327,7 @@ class Fields {
         .End();
   }
 
-  void Put(const FileDifference& difference) {
+  void Put(const AgainstReport::FileDifference& difference) {
     Begin("FileDifference")
         .Add("path", difference.path)
         .Add("expected_size", difference.expected_size)
@@ -348,7 +348,7 @@ class Fields {
         .End();
   }
 
-  void Put(const FileDifference::First& first) {
+  void Put(const AgainstReport::FileDifference::First& first) {
     Begin("FirstDifference")
         .Add("offset", first.offset)
         .Add("parameter", OrNone(first.parameter))

@@ -247,7 +247,7 @@ TEST(ConvertCastsTest, DamageIsFound) {
   const auto proof = VerifyAgainst(ProofOf(folder.options()));
   ASSERT_TRUE(proof.ok()) << proof.status().message();
   ASSERT_EQ(proof->differences.size(), 1U);
-  const FileDifference& difference = proof->differences.front();
+  const AgainstReport::FileDifference& difference = proof->differences.front();
   EXPECT_EQ(difference.differing_bytes, 1U);
   ASSERT_TRUE(difference.first);
   EXPECT_EQ(difference.first->parameter, "w");

@@ -67,7 +67,7 @@ void ExpectFound(const AgainstOptions& options, const std::string& path, const s
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_FALSE(report->equal());
   ASSERT_THAT(report->differences, SizeIs(1));
-  const FileDifference& difference = report->differences[0];
+  const AgainstReport::FileDifference& difference = report->differences[0];
   EXPECT_EQ(difference.path, path);
   EXPECT_EQ(difference.differing_bytes, 1U);
   EXPECT_THAT(difference.parameters, ElementsAre(name));

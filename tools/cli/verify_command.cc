@@ -22,7 +22,7 @@
 namespace reshard {
 namespace {
 
-std::string FirstText(const FileDifference::First& first) {
+std::string FirstText(const AgainstReport::FileDifference::First& first) {
   if (first.in_header) {
     return fmt::format("  the first is in {}: expected {:#04x}, found {:#04x}\n",
                        first.parameter.empty() ? "the header of an empty tensor"
@@ -36,7 +36,7 @@ std::string FirstText(const FileDifference::First& first) {
       PrintableName(first.source_path), first.source_offset, first.found);
 }
 
-std::string FileText(const FileDifference& difference) {
+std::string FileText(const AgainstReport::FileDifference& difference) {
   std::string text = PrintableName(difference.path) + ": ";
   if (!difference.found_size) return text + "missing\n";
   if (*difference.found_size != difference.expected_size) {
@@ -102,7 +102,8 @@ std::string DamageText(const Damage& damage) {
 // Lines for each differing file and parameter; "" if there are none.
 std::string AgainstAsText(const AgainstReport& report) {
   std::string text;
-  for (const FileDifference& difference : report.differences) text += FileText(difference);
+  for (const AgainstReport::FileDifference& difference : report.differences)
+    text += FileText(difference);
   for (const ReplicaReport::Difference& difference : report.replicas.differences) {
     text += ReplicaText(difference);
   }
