@@ -49,20 +49,6 @@ struct ReplicaReport {
   std::vector<Difference> differences;  // the first 20, in the order of the strategy
 };
 
-// The extent of a sample of replicas.
-struct ReplicaSample {
-  uint64_t parameters = 0;   // sampled, in each stage
-  uint64_t comparisons = 0;  // a comparison: a rank's part of a parameter with a replica
-  // Comparisons of matrix parts that are equal and not one value throughout. They are evidence for
-  // the strategy. With 0 the strategy is unconfirmed.
-  uint64_t confirming = 0;
-  uint64_t files = 0;         // sampled
-  uint64_t files_opened = 0;  // sampled files that only the sample opened
-  uint64_t reads = 0;
-  uint64_t bytes = 0;
-  double seconds = 0;
-};
-
 // How the ranks of a checkpoint agree about the same parameters.
 struct RankFindings {
   ReplicaReport replicas;

@@ -3,7 +3,7 @@
 //
 // A plain value.
 //
-// Implemented in src/convert.
+// Implemented in src/tensor (header only).
 #ifndef RESHARD_FINDINGS_H_
 #define RESHARD_FINDINGS_H_
 
@@ -12,15 +12,29 @@
 #include <string>
 #include <vector>
 
-#include "reshard/compare.h"
 #include "reshard/options.h"
 #include "reshard/parameters.h"
+#include "reshard/status.h"
 #include "reshard/tensor.h"
 
 namespace reshard {
 inline namespace v0_1 {
 
 struct Findings {
+  // The extent of a sample of replicas.
+  struct ReplicaSample {
+    uint64_t parameters = 0;   // sampled, in each stage
+    uint64_t comparisons = 0;  // a comparison: a rank's part of a parameter with a replica
+    // Comparisons of matrix parts that are equal and not one value throughout. They are evidence
+    // for the strategy. With 0 the strategy is unconfirmed.
+    uint64_t confirming = 0;
+    uint64_t files = 0;         // sampled
+    uint64_t files_opened = 0;  // sampled files that only the sample opened
+    uint64_t reads = 0;
+    uint64_t bytes = 0;
+    double seconds = 0;
+  };
+
   std::vector<Warning> warnings;
   std::vector<std::string> notes;   // need no action
   std::vector<TensorInfo> largest;  // the largest parameters, largest first, at most 5

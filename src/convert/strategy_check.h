@@ -34,7 +34,7 @@ struct StrategyCheckOptions {
 
 struct StrategyFindings {
   std::vector<Warning> warnings;
-  std::optional<ReplicaSample> sample;  // if a sample was read
+  std::optional<Findings::ReplicaSample> sample;  // if a sample was read
   // The reason why a strategy that cuts tensors is unconfirmed; else empty.
   std::string unconfirmed;
 };

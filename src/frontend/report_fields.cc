@@ -483,7 +483,7 @@ class Fields {
         .End();
   }
 
-  void Put(const ReplicaSample& sample) {
+  void Put(const Findings::ReplicaSample& sample) {
     Begin("ReplicaSample")
         .Add("parameters", sample.parameters)
         .Add("comparisons", sample.comparisons)

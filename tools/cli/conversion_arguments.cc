@@ -200,7 +200,7 @@ std::string LargestAsText(const std::vector<TensorInfo>& largest) {
   return table.ToText();
 }
 
-std::string ConfirmedText(const std::optional<ReplicaSample>& sample) {
+std::string ConfirmedText(const std::optional<Findings::ReplicaSample>& sample) {
   if (!sample || sample->parameters == 0) return {};
   if (sample->confirming == 0) return "not confirmed: no replica of a matrix was compared";
   return fmt::format("confirmed by {}", FormatCount(sample->confirming, "replica"));

@@ -84,7 +84,7 @@ class ConversionArguments {
 std::string LargestAsText(const std::vector<TensorInfo>& largest);
 
 // Returns in words whether the sample confirms the source strategy; empty without a sample.
-std::string ConfirmedText(const std::optional<ReplicaSample>& sample);
+std::string ConfirmedText(const std::optional<Findings::ReplicaSample>& sample);
 
 // Returns "weights 6.74 B parameters, optimizer 13.48 B".
 std::string TotalsText(const ParameterTotals& totals);
