@@ -49,14 +49,6 @@ struct ReplicaReport {
   std::vector<Difference> differences;  // the first 20, in the order of the strategy
 };
 
-// How the ranks of a checkpoint agree about the same parameters.
-struct RankFindings {
-  ReplicaReport replicas;
-  // Parameters whose values may differ from rank to rank, and do: parameters that no layout cuts,
-  // and accumulated gradients (accu_grads*). In the order of the files.
-  std::vector<std::string> own_values;
-};
-
 struct Damage {
   enum class Kind {
     kManifest,   // a manifest is damaged; the files that it lists were not looked at
@@ -111,6 +103,14 @@ struct DigestOptions {
 };
 
 struct DigestReport {
+  // How the ranks of a checkpoint agree about the same parameters.
+  struct RankFindings {
+    ReplicaReport replicas;
+    // Parameters whose values may differ from rank to rank, and do: parameters that no layout cuts,
+    // and accumulated gradients (accu_grads*). In the order of the files.
+    std::vector<std::string> own_values;
+  };
+
   struct Parameter : TensorInfo {
     // 32 lower-case hexadecimal digits (docs/reference/cli.md, "digest"). The digest covers the
     // row-major bytes of a full tensor, the characters of a text, or a MapTensor's Values as in the
@@ -191,8 +191,8 @@ struct DiffReport {
   uint64_t bytes = 0;                 // of the parameters that were compared, on each side
   uint64_t bytes_read = 0;  // of both sides; includes the full sizes of files that were read whole
   // How the ranks of each side agree; no value with one_replica.
-  std::optional<RankFindings> a;
-  std::optional<RankFindings> b;
+  std::optional<DigestReport::RankFindings> a;
+  std::optional<DigestReport::RankFindings> b;
 
   uint64_t Count(Relation relation) const;
   // Whether all parameters and all replicas on either side are equal.
