@@ -49,39 +49,36 @@ struct ReplicaReport {
   std::vector<Difference> differences;  // the first 20, in the order of the strategy
 };
 
-struct Damage {
-  enum class Kind {
-    kManifest,   // a manifest is damaged; the files that it lists were not looked at
-    kRecord,     // a part record is missing or damaged; its file was compared without it
-    kMissing,    // the file does not exist
-    kNoFile,     // something else is in its place, or on the path to it; links are not followed
-    kSize,       // shorter or longer
-    kContent,    // of the right size, but with other bytes
-    kNotListed,  // in no manifest, but readers of the folder take it
-  };
-
-  // A part of a file with its own digest.
-  struct Block {
-    uint64_t index = 0;
-    ByteRange range;
-  };
-
-  // The path of a target file, part record, manifest or list of checksums, in the target folder.
-  std::string path;
-  Kind kind = Kind::kContent;
-  std::string detail = {};          // what was expected and found, in words
-  std::optional<Block> block = {};  // the first bad or cut block, if known
-  uint64_t bad_blocks = 0;
-  // The first 20 parameters, in file order, with damaged content. If no content is damaged: the
-  // parameters with a header in a bad block.
-  std::vector<std::string> parameters = {};
-  uint64_t parameter_count = 0;  // all such parameters
-};
-
-// Returns the kind in words, such as "other content".
-std::string_view DamageKindName(Damage::Kind kind);
-
 struct DamageReport {
+  struct Damage {
+    enum class Kind {
+      kManifest,   // a manifest is damaged; the files that it lists were not looked at
+      kRecord,     // a part record is missing or damaged; its file was compared without it
+      kMissing,    // the file does not exist
+      kNoFile,     // something else is in its place, or on the path to it; links are not followed
+      kSize,       // shorter or longer
+      kContent,    // of the right size, but with other bytes
+      kNotListed,  // in no manifest, but readers of the folder take it
+    };
+
+    // A part of a file with its own digest.
+    struct Block {
+      uint64_t index = 0;
+      ByteRange range;
+    };
+
+    // The path of a target file, part record, manifest or list of checksums, in the target folder.
+    std::string path;
+    Kind kind = Kind::kContent;
+    std::string detail = {};          // what was expected and found, in words
+    std::optional<Block> block = {};  // the first bad or cut block, if known
+    uint64_t bad_blocks = 0;
+    // The first 20 parameters, in file order, with damaged content. If no content is damaged: the
+    // parameters with a header in a bad block.
+    std::vector<std::string> parameters = {};
+    uint64_t parameter_count = 0;  // all such parameters
+  };
+
   std::vector<std::string> manifests;  // their names, sorted
   uint64_t files = 0;                  // listed in the manifests
   uint64_t bytes = 0;                  // read of the listed files
@@ -89,6 +86,9 @@ struct DamageReport {
   std::vector<Damage> damages;         // by manifest, then by path
   std::vector<std::string> notes;      // lists of checksums that are missing
 };
+
+// Returns the kind in words, such as "other content".
+std::string_view DamageKindName(DamageReport::Damage::Kind kind);
 
 struct DigestOptions {
   SourceSpec source;

@@ -236,7 +236,7 @@ Status AddLeftOvers(const std::string& folder, const ManifestSet& set, DamageRep
   RESHARD_ASSIGN_OR_RETURN(const std::vector<LeftOver> found, FindLeftOvers(rules));
   for (const LeftOver& left : found) {
     report.damages.push_back({.path = left.path,
-                              .kind = Damage::Kind::kNotListed,
+                              .kind = DamageReport::Damage::Kind::kNotListed,
                               .detail = left.why + "; remove it, or move it to another folder"});
   }
   return {};

@@ -307,7 +307,7 @@ class Fields {
         .End();
   }
 
-  void Put(const Damage& damage) {
+  void Put(const DamageReport::Damage& damage) {
     Begin("Damage", {}, "A file of a target folder that is not as it was written.")
         .Add("path", damage.path)
         .Add("kind", DamageKindName(damage.kind))
@@ -319,7 +319,7 @@ class Fields {
         .End();
   }
 
-  void Put(const Damage::Block& block) {
+  void Put(const DamageReport::Damage::Block& block) {
     Begin("Block", {}, "A stretch of a file that has a digest of its own.")
         .Add("index", block.index)
         .Add("offset", block.range.offset)

@@ -43,12 +43,12 @@ class SetToRead : public ConversionFolder {
 
   void Leave(const std::string& path) const { folder().Write("target/" + path, "left over"); }
 
-  std::vector<Damage> Damages() const {
+  std::vector<DamageReport::Damage> Damages() const {
     VerifyOptions verify;
     verify.target = options().target.folder;
     const auto report = Verify(verify);
     EXPECT_TRUE(report.ok()) << report.status().message();
-    return report.ok() ? report->damages : std::vector<Damage>();
+    return report.ok() ? report->damages : std::vector<DamageReport::Damage>();
   }
 };
 
@@ -128,8 +128,9 @@ void CheckRow(const Row& row, const Set& make) {
   later.Leave(row.left_over);
   if (row.refused) {
     EXPECT_THAT(later.Damages(),
-                Contains(testing::AllOf(Field(&Damage::path, named),
-                                        Field(&Damage::kind, Damage::Kind::kNotListed))));
+                Contains(testing::AllOf(
+                    Field(&DamageReport::Damage::path, named),
+                    Field(&DamageReport::Damage::kind, DamageReport::Damage::Kind::kNotListed))));
   } else {
     EXPECT_THAT(later.Damages(), IsEmpty());
   }

@@ -79,10 +79,11 @@ std::string OutcomeText(const DamageReport& report) {
 // The group of the options that describe the conversion.
 constexpr const char* kWithAgainst = "With --against, as given to convert";
 
-std::string DamageText(const Damage& damage) {
+std::string DamageText(const DamageReport::Damage& damage) {
   std::string text = fmt::format("{}: {}", PrintableName(damage.path), DamageKindName(damage.kind));
   // For a missing file there is no more to say.
-  if (damage.kind != Damage::Kind::kMissing) text += ": " + PrintableText(damage.detail);
+  if (damage.kind != DamageReport::Damage::Kind::kMissing)
+    text += ": " + PrintableText(damage.detail);
   text += '\n';
   if (damage.block) {
     text += fmt::format("  bad within bytes {} to {}", damage.block->range.offset,
@@ -183,7 +184,7 @@ int VerifyCommand::Run() {
 }
 
 void VerifyCommand::PrintText(const DamageReport& report) const {
-  for (const Damage& damage : report.damages) PrintData(DamageText(damage));
+  for (const DamageReport::Damage& damage : report.damages) PrintData(DamageText(damage));
 }
 
 int VerifyCommand::RunAgainst() {
