@@ -120,7 +120,7 @@ nb::list LayoutsOf(const nb::bytes& path) {
     strategy = Take(ReadStrategy(file));
   }
   nb::list layouts;
-  for (const StrategyStage& stage : strategy->stages()) {
+  for (const Strategy::Stage& stage : strategy->stages()) {
     const std::string prefix =
         strategy->is_pipeline() ? std::to_string(stage.number()) + '-' : std::string();
     for (const auto [name, layout] : stage) {

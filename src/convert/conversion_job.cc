@@ -264,7 +264,7 @@ std::string StrategyDigest(const Strategy& strategy) {
       fmt::format("pipeline={} own_stage={}\n", strategy.is_pipeline(), strategy.own_stage()));
   std::map<const ParameterLayout*, std::string> known;  // equal ones are held once
   std::string line;
-  for (const StrategyStage& stage : strategy.stages()) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
     digest.Update("stage\n");
     for (const auto [name, layout] : stage) {
       std::string& words = known[&layout];

@@ -387,14 +387,14 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
 Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, ConversionTarget& target) {
   const Target& ranks = *target.ranks;
   std::vector<LayoutTable> stages;
-  for (const StrategyStage& stage : strategy.stages()) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
     LayoutTable& layouts = stages.emplace_back();
     for (const auto [name, layout] : stage) {
       const std::string old_name(name);
       std::string made;
       RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
                                ranks.choice().TargetName(old_name, made));
-      layouts.push_back(LayoutEntry{*new_name, layout});
+      layouts.push_back(Strategy::Entry{*new_name, layout});
     }
   }
   RESHARD_ASSIGN_OR_RETURN(

@@ -853,7 +853,7 @@ template void Describe(const WrittenPage&, const ReportedCall&, ReportSink&);
 ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
                       const std::function<bool(std::string_view name)>& takes) {
   ShownStrategy shown{.strategy = strategy, .meaning = std::move(meaning)};
-  for (const StrategyStage& stage : strategy.stages()) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
     for (const auto [name, layout] : stage) {
       if (takes(name)) shown.parameters.push_back({stage.number(), name, &layout});
     }

@@ -19,8 +19,8 @@ Names NamesOfStrategies(const ConversionRule& rule) {
   Names names;
   for (const Strategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr) continue;
-    for (const StrategyStage& stage : strategy->stages()) {
-      for (const LayoutEntry layout : stage) names.insert(layout.name);
+    for (const Strategy::Stage& stage : strategy->stages()) {
+      for (const Strategy::Entry layout : stage) names.insert(layout.name);
     }
   }
   return names;

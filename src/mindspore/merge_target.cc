@@ -148,7 +148,7 @@ Status MergeBuilder::AddSlices(const StoredArray& parameter, const Strategy* str
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Slice> slices, SlicesOf(parameter.name));
   const ParameterLayout* layout = nullptr;
   if (strategy != nullptr) {
-    const StrategyStage& layouts = strategy->stages().front();
+    const Strategy::Stage& layouts = strategy->stages().front();
     layout = layouts.Find(parameter.name);
     const auto copied =
         ParameterOfCopy(parameter.name, parameter.shape, [&](std::string_view name) {

@@ -197,7 +197,7 @@ class ParameterCounting {
   bool TellsAll(int64_t stage, const IndexedFile& index, size_t files) const {
     if (rule_.source() == nullptr) return files == 1;
     const auto& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
-    return std::all_of(layouts.begin(), layouts.end(), [&](const LayoutEntry& layout) {
+    return std::all_of(layouts.begin(), layouts.end(), [&](const Strategy::Entry& layout) {
       return index.Find(layout.name) != nullptr || rule_.LowestSourceStage(layout.name) != stage;
     });
   }

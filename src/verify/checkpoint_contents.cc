@@ -35,7 +35,7 @@ namespace {
 // Whether a layout of any stage cuts the parameter.
 bool IsCut(const SourceTensor& parameter, const Strategy& strategy) {
   return std::any_of(strategy.stages().begin(), strategy.stages().end(),
-                     [&](const StrategyStage& stage) {
+                     [&](const Strategy::Stage& stage) {
                        const ParameterLayout* const layout = stage.Find(parameter.name);
                        if (layout == nullptr) return false;
                        const auto grid = MakeGrid(*layout, parameter.full_shape.size(), "");

@@ -126,7 +126,7 @@ std::set<std::string> Converted(const AgainstOptions& options) {
     const auto strategy = ReadStrategy(named.path());
     EXPECT_TRUE(strategy.ok()) << strategy.status().message();
     std::set<std::string> of_side;
-    for (const StrategyStage& stage : strategy->stages()) {
+    for (const Strategy::Stage& stage : strategy->stages()) {
       for (const auto [view, layout] : stage) {
         const std::string name(view);
         if (is_first || names.contains(name)) of_side.insert(name);
