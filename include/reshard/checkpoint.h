@@ -187,7 +187,7 @@ class ShardedCheckpoint {
 
   // One array of a text or a MapTensor.
   struct StoredPart {
-    std::string type;  // "str", of UTF-32LE code points; or as MapTensorPart::type
+    std::string type;  // "str", of UTF-32LE code points; or as StoredArray::MapTensorPart::type
     Shape shape;
     std::vector<std::byte> bytes;
   };

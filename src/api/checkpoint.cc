@@ -263,7 +263,7 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
     spans.emplace_back(state_->map.get() + range.offset, range.length);
   };
   for (const ByteRange& range : parameter->content) add(range);
-  for (const MapTensorPart& part : parameter->map_tensor) add(part.content);
+  for (const StoredArray::MapTensorPart& part : parameter->map_tensor) add(part.content);
   return spans;
 }
 
@@ -522,7 +522,7 @@ Result<std::vector<ShardedCheckpoint::StoredPart>> ShardedCheckpoint::ReadOther(
       RESHARD_RETURN_IF_ERROR(
           add("str", {static_cast<int64_t>(content.length / kCodePointBytes)}, content));
     }
-    for (const MapTensorPart& part : array->map_tensor) {
+    for (const StoredArray::MapTensorPart& part : array->map_tensor) {
       RESHARD_RETURN_IF_ERROR(add(part.type, part.shape, part.content));
     }
     RESHARD_RETURN_IF_ERROR(files.VerifyUnchanged({&tensor.file, 1}));

@@ -50,7 +50,7 @@ struct OwnValuesOfBoth {
 
 struct MapStretch {
   std::string_view part;
-  MapTensorPart stretch;
+  StoredArray::MapTensorPart stretch;
 };
 
 // A path, or the files of ranks.

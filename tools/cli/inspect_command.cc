@@ -51,7 +51,7 @@ void AddStretches(const StoredArray& parameter, Table& table) {
     }
   }
   for (size_t i = 0; i < parameter.map_tensor.size(); ++i) {
-    const MapTensorPart& part = parameter.map_tensor[i];
+    const StoredArray::MapTensorPart& part = parameter.map_tensor[i];
     table.AddRow({"  " + MapPartName(i), PrintableName(part.type), FormatList(part.shape),
                   fmt::format("{}", part.content.offset), fmt::format("{}", part.content.length),
                   ""});
