@@ -23,15 +23,13 @@ inline namespace v0_1 {
 // stands for itself. The time is at most proportional to the product of the lengths.
 bool GlobMatch(std::string_view pattern, std::string_view name);
 
-// Whether a checkpoint has a parameter of this name.
-using HasParameter = std::function<bool(std::string_view name)>;
-
 // Returns the group of an optimizer state, such as "adam_m" for "adam_m.w", or "" for another name.
 // The groups are those of the optimizers of MindSpore and MindFormers
 // (src/base/optimizer_states.inc). Modules of networks also use a few of the prefixes, such as
 // "linear.". Such a prefix counts only if `has` finds the parameter behind it, or another state of
 // that parameter. The result is a literal.
-std::string_view OptimizerGroup(std::string_view name, const HasParameter& has);
+std::string_view OptimizerGroup(std::string_view name,
+                                const std::function<bool(std::string_view)>& has);
 // As above, if other names are unknown: the prefixes that modules also use do not count.
 std::string_view OptimizerGroup(std::string_view name);
 

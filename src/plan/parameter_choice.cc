@@ -46,7 +46,7 @@ bool IsFloat(DType dtype) {
 
 // Whether the rule is for a tensor.
 bool Matches(const Selection::CastRule& rule, std::string_view name, const Shape& full_shape,
-             const HasParameter& has) {
+             const std::function<bool(std::string_view)>& has) {
   if (!rule.pattern.empty()) return GlobMatch(rule.pattern, name);
   return ElementCount(full_shape).value_or(0) != 1 && OptimizerGroup(name, has).empty();
 }
@@ -148,7 +148,8 @@ bool ParameterChoice::Takes(std::string_view name) const {
 }
 
 Result<DType> ParameterChoice::TargetDType(std::string_view name, DType dtype,
-                                           const Shape& full_shape, const HasParameter& has) const {
+                                           const Shape& full_shape,
+                                           const std::function<bool(std::string_view)>& has) const {
   if (casts_.empty() || !IsFloat(dtype)) return dtype;
   const auto rule =
       std::find_if(casts_.begin(), casts_.end(), [&](const Selection::CastRule& candidate) {

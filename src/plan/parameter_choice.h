@@ -64,7 +64,7 @@ class ParameterChoice {
   // source.
   // Errors: kUnsupported if a rule asks for another dtype, but floats of this dtype cannot be cast.
   Result<DType> TargetDType(std::string_view name, DType dtype, const Shape& full_shape,
-                            const HasParameter& has) const;
+                            const std::function<bool(std::string_view)>& has) const;
 
   const std::vector<std::string>& include() const { return include_; }
   const std::vector<std::string>& exclude() const { return exclude_; }
