@@ -21,6 +21,15 @@ namespace reshard {
 inline namespace v0_1 {
 
 struct Findings {
+  // Elements of the floating-point tensors with more than one, each name counted once: every
+  // element is a parameter, as in "a model of 6.74 B parameters".
+  struct Totals {
+    uint64_t weights = 0;
+    uint64_t optimizer = 0;  // of the optimizer's copies (OptimizerGroup)
+
+    friend bool operator==(const Totals&, const Totals&) = default;
+  };
+
   // The extent of a sample of replicas.
   struct ReplicaSample {
     uint64_t parameters = 0;   // sampled, in each stage
@@ -42,9 +51,9 @@ struct Findings {
   // exist.
   std::vector<TensorInfo> largest_shapes;
   // Totals of the whole source, even if only a part is written; no value if files are missing.
-  std::optional<ParameterTotals> totals;
+  std::optional<Totals> totals;
   // The part of `totals` that include and exclude leave.
-  std::optional<ParameterTotals> chosen_totals;
+  std::optional<Totals> chosen_totals;
   // The number of the stage, if the source is a single stage of a pipeline.
   std::optional<int64_t> stage_alone;
   std::string step;  // "EPOCH_STEP" of the files that were taken; empty if their names have none

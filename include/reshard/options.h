@@ -287,7 +287,7 @@ struct CheckChoice {
   bool checksum = true;
   // For the stages that the target ranks need. Plan treats kAll as kSample.
   Replicas replicas = Replicas::kSample;
-  // The expected count: ParameterTotals::weights of the source, without parameters that
+  // The expected count: Findings::Totals::weights of the source, without parameters that
   // Selection::exclude leaves out, has to round to it. No value: not checked.
   std::optional<RoundedCount> parameters = {};
   // Refuse to publish if a cast made a finite value infinite or NaN.

@@ -1,5 +1,5 @@
 // Names of parameters: GlobMatch, OptimizerGroup, ParameterOfState. The number of parameters of a
-// model, in the usual sense: ParameterTotals. Numbers of parameters and sizes as text for people:
+// model, in the usual sense: Findings::Totals. Numbers of parameters and sizes as text for people:
 // ParameterCountText, FormatBytes.
 //
 // Pure functions, for any thread.
@@ -36,15 +36,6 @@ std::string_view OptimizerGroup(std::string_view name);
 // Returns NAME of "adam_m.NAME" and the like, or "" for other names. If that parameter exists, it
 // has the shape of the state. The few prefixes above count.
 std::string_view ParameterOfState(std::string_view name);
-
-// Elements of the floating-point tensors with more than one, each name counted once: every element
-// is a parameter, as in "a model of 6.74 B parameters".
-struct ParameterTotals {
-  uint64_t weights = 0;
-  uint64_t optimizer = 0;  // of the optimizer's copies (OptimizerGroup)
-
-  friend bool operator==(const ParameterTotals&, const ParameterTotals&) = default;
-};
 
 // A number in the usual rounded form: 6.74B is 6,740,000,000 to the nearest 10,000,000.
 struct RoundedCount {

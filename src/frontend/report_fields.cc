@@ -448,7 +448,7 @@ class Fields {
     AddTensor(parameter).Add("statistics", parameter.statistics).End();
   }
 
-  void Put(const ParameterTotals& totals) {
+  void Put(const Findings::Totals& totals) {
     Begin("ParameterTotals", {}, "Elements of the weights, and of the optimizer's copies of them.")
         .Add("weights", totals.weights)
         .Add("optimizer", totals.optimizer)

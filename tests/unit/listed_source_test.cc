@@ -79,13 +79,13 @@ class TestSource {
     return texts;
   }
 
-  ParameterTotals Totals() {
+  Findings::Totals Totals() {
     const ConversionRule rule(nullptr, nullptr);
     const ParameterChoice choice;
     TotalsLimits limits{8, 100};
     const auto totals = CountParameters(*source_, rule, choice, limits, std::stop_token());
     EXPECT_TRUE(totals.ok()) << totals.status().message();
-    return totals.ok() ? totals->all : ParameterTotals();
+    return totals.ok() ? totals->all : Findings::Totals();
   }
 
  private:

@@ -206,7 +206,7 @@ std::string ConfirmedText(const std::optional<Findings::ReplicaSample>& sample) 
   return fmt::format("confirmed by {}", FormatCount(sample->confirming, "replica"));
 }
 
-std::string TotalsText(const ParameterTotals& totals) {
+std::string TotalsText(const Findings::Totals& totals) {
   std::string text = fmt::format("weights {} parameters", ParameterCountText(totals.weights));
   if (totals.optimizer > 0) {
     text += fmt::format(", optimizer {}", ParameterCountText(totals.optimizer));
@@ -214,7 +214,7 @@ std::string TotalsText(const ParameterTotals& totals) {
   return text;
 }
 
-std::string ChosenTotalsText(const ParameterTotals& chosen, const ParameterTotals& source) {
+std::string ChosenTotalsText(const Findings::Totals& chosen, const Findings::Totals& source) {
   if (chosen == source) return TotalsText(source);
   return fmt::format("chosen: {}; the whole source: {}", TotalsText(chosen), TotalsText(source));
 }
