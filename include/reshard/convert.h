@@ -133,15 +133,6 @@ struct ConvertReport : Findings {
 // it discards them.
 Result<ConvertReport> Convert(const ConvertOptions& options);
 
-struct TargetFileSummary {
-  int64_t rank = 0;  // of a folder of whole tensors: the number of the file
-  std::string path;  // relative to the target folder
-  uint64_t size = 0;
-  uint64_t parameters = 0;
-  uint64_t runs = 0;
-  std::vector<int64_t> source_ranks;  // ascending
-};
-
 struct PlanReport : Findings {
   struct SourceFile {
     int64_t rank = 0;
@@ -149,12 +140,21 @@ struct PlanReport : Findings {
     uint64_t size = 0;
   };
 
-  std::vector<SourceFile> sources;         // the files chosen that are read, by rank
-  std::vector<TargetFileSummary> targets;  // by rank
-  uint64_t bytes_read = 0;                 // content bytes taken from the sources
-  uint64_t bytes_written = 0;              // the sum of the target sizes; as much space is needed
-  uint64_t runs = 0;                       // contiguous stretches that are copied
-  uint64_t shortest_run = 0;               // bytes; 0 when there is no run
+  struct TargetFile {
+    int64_t rank = 0;  // of a folder of whole tensors: the number of the file
+    std::string path;  // relative to the target folder
+    uint64_t size = 0;
+    uint64_t parameters = 0;
+    uint64_t runs = 0;
+    std::vector<int64_t> source_ranks;  // ascending
+  };
+
+  std::vector<SourceFile> sources;  // the files chosen that are read, by rank
+  std::vector<TargetFile> targets;  // by rank
+  uint64_t bytes_read = 0;          // content bytes taken from the sources
+  uint64_t bytes_written = 0;       // the sum of the target sizes; as much space is needed
+  uint64_t runs = 0;                // contiguous stretches that are copied
+  uint64_t shortest_run = 0;        // bytes; 0 when there is no run
   uint64_t longest_run = 0;
   uint64_t memory_limit = 0;  // that Convert would keep
   uint64_t memory_bytes = 0;  // an estimate of the most that Convert would hold

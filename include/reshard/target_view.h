@@ -51,7 +51,7 @@ class TargetView {
   const Findings& findings() const;
 
   // The files, of ranks by rank. Sizes are exact.
-  std::span<const TargetFileSummary> files() const;
+  std::span<const PlanReport::TargetFile> files() const;
 
   // Fills `out` with the bytes of file number `file` from `offset` on. If a file states its CRC-32,
   // the first read of that number reads the whole file.

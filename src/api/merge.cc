@@ -235,7 +235,7 @@ Result<MergeReport> Merge(const MergeOptions& options) {
                              FitMemory(first, HeldOf(source), opened.work(), report.warnings));
     RESHARD_ASSIGN_OR_RETURN(SingleOutput output,
                              SingleOutput::Claim(options.output, options.force));
-    const TargetFileSummary& file = opened.work().targets.front();
+    const PlanReport::TargetFile& file = opened.work().targets.front();
     RESHARD_RETURN_IF_ERROR(CheckSpace(output.folder(), file.size).status());
 
     report.bytes_written = file.size;

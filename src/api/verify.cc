@@ -195,7 +195,7 @@ Result<std::vector<std::string>> OtherRankFolders(const std::string& folder, int
 // Refuses a set of several ranks that was to be proved as full tensors, for which no target
 // strategy is given.
 Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string>& other_ranks,
-                    const TargetFileSummary& first) {
+                    const PlanReport::TargetFile& first) {
   const bool is_of_ranks = !options.target.strategy.empty() || HasCluster(options.target);
   if (is_of_ranks || other_ranks.empty()) return {};
   const std::string path = fmt::format("{}/{}", options.target.folder, first.path);
@@ -339,7 +339,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
                                     ? options.source.key
                                     : options.target.encryption_key,
                                 work.work());
-    for (const TargetFileSummary& file : opened.work().targets) {
+    for (const PlanReport::TargetFile& file : opened.work().targets) {
       if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
       RESHARD_ASSIGN_OR_RETURN(PlanHandle plan, opened.TakePlan(file));
       RESHARD_RETURN_IF_ERROR(comparison.Add(std::move(plan)));

@@ -90,7 +90,7 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
     const auto folder = stat(path.has_parent_path() ? path.parent_path().string() : ".");
     if (folder.ok() && !source.each_alone()) folders.emplace(folder->key(), &file);
   }
-  for (const TargetFileSummary& target : work.targets) {
+  for (const PlanReport::TargetFile& target : work.targets) {
     const std::string path = fmt::format("{}/{}", target_folder, target.path);
     RESHARD_RETURN_IF_ERROR(CheckReplacesNoInput(source, path));
     RESHARD_RETURN_IF_ERROR(
@@ -292,7 +292,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   const TargetSpec& target = options.target;
   std::vector<std::string> paths;
   paths.reserve(work.targets.size());
-  for (const TargetFileSummary& file : work.targets) paths.push_back(file.path);
+  for (const PlanReport::TargetFile& file : work.targets) paths.push_back(file.path);
   if (target.encryption_key) NoteKeyFile(target.encryption_key->file());
   RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(target.folder, paths));
   RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, options.source.path, target.folder));
@@ -309,7 +309,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   if (target.encryption) {
     RESHARD_ASSIGN_OR_RETURN(spec.key_check, KeyCheck(*target.encryption_key));
   }
-  for (const TargetFileSummary& file : work.targets) {
+  for (const PlanReport::TargetFile& file : work.targets) {
     spec.files.push_back({.path = file.path, .size = file.size});
     spec.files.back().encryption = target.encryption;
     spec.files.back().key_check = spec.key_check;

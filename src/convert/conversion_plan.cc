@@ -45,7 +45,7 @@ size_t TableBytes(std::string_view name) { return 3 * sizeof(StoredArray) + name
 
 // The kept facts of a target rank's plan.
 struct PlanSums {
-  TargetFileSummary target;
+  PlanReport::TargetFile target;
   std::vector<FileId> sources;
   uint64_t bytes_read = 0;
   uint64_t shortest_run = 0;
@@ -119,7 +119,7 @@ class TargetPlanning {
   Status Plan(std::span<const int64_t> ranks) {
     // Side by side from the begin on: to grow takes twice as much.
     RESHARD_RETURN_IF_ERROR(
-        CheckMemory(source_.tensors().memory(), ranks.size() * sizeof(TargetFileSummary)));
+        CheckMemory(source_.tensors().memory(), ranks.size() * sizeof(PlanReport::TargetFile)));
     work_.targets.reserve(ranks.size());
     std::optional<int64_t> stage;  // the stage whose first rank is planned; the others follow it
     while (!ranks.empty()) {

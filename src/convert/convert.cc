@@ -79,7 +79,7 @@ Share ShareOf(const Conversion& conversion, const TargetJob& job) {
   if (share.published) return share;
   share.staged = job.already_staged();
   if (share.staged) return share;
-  for (const TargetFileSummary& target : conversion.opened.work().targets) {
+  for (const PlanReport::TargetFile& target : conversion.opened.work().targets) {
     // A finished file may turn out to differ from its record.
     const bool trusted = job.spec().output.resume != OutputChoice::Resume::kVerify;
     if (trusted && job.Finished(target.path) != nullptr) continue;
@@ -213,7 +213,7 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
   std::set<int64_t> ranks;
   for (const std::vector<TargetShare>* parts : {&share.finished, &share.parts}) {
     for (const auto& [number, part] : *parts) {
-      const TargetFileSummary& target = list.targets[number];
+      const PlanReport::TargetFile& target = list.targets[number];
       report.files.push_back({target.path, part.range.length});
       report.bytes_written += part.range.length;
       ranks.insert(target.source_ranks.begin(), target.source_ranks.end());

@@ -56,7 +56,7 @@ void PlanCache::DropOldest() {
   while (bytes_ > most_bytes_ && kept_.size() > 1) Remove(std::prev(kept_.end()));
 }
 
-Result<PlanHandle> PlanAgain(const Target& target, const TargetFileSummary& expected) {
+Result<PlanHandle> PlanAgain(const Target& target, const PlanReport::TargetFile& expected) {
   PlanFindings findings;
   findings.silent = true;
   RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(expected.rank, findings));

@@ -80,7 +80,7 @@ class TargetView::Impl {
   Status CheckSources() {
     std::set<int64_t> ranks;
     std::vector<int64_t> files;
-    for (const TargetFileSummary& target : work().targets) {
+    for (const PlanReport::TargetFile& target : work().targets) {
       ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
       files.push_back(target.rank);
     }
@@ -159,7 +159,7 @@ class TargetView::Impl {
       return InvalidArgumentError(
           fmt::format("there is no file {}: the view has {}", file, work().targets.size()));
     }
-    const TargetFileSummary& target = work().targets[file];
+    const PlanReport::TargetFile& target = work().targets[file];
     if (range.offset <= target.size && range.length <= target.size - range.offset) return {};
     return InvalidArgumentError(fmt::format("{}: {} bytes from {} on are asked for of {}",
                                             Escape(target.path), range.length, range.offset,
@@ -167,7 +167,7 @@ class TargetView::Impl {
   }
 
   Result<PlanHandle> PlanOf(size_t file) {
-    const TargetFileSummary& target = work().targets[file];
+    const PlanReport::TargetFile& target = work().targets[file];
     if (PlanHandle known = plans().Find(target.rank)) return known;
     // One at a time: threads that need the same plan wait for the one that makes it.
     const std::lock_guard lock(planning_);
@@ -286,7 +286,7 @@ TargetView::~TargetView() = default;
 
 const Findings& TargetView::findings() const { return std::as_const(*impl_).findings(); }
 
-std::span<const TargetFileSummary> TargetView::files() const { return impl_->work().targets; }
+std::span<const PlanReport::TargetFile> TargetView::files() const { return impl_->work().targets; }
 
 Status TargetView::Read(size_t file, uint64_t offset, std::span<std::byte> out) const {
   return CatchOutOfMemory([&] { return impl_->Read(file, {offset, out.size()}, out); });

@@ -536,7 +536,7 @@ class Fields {
         .End();
   }
 
-  void Put(const TargetFileSummary& file) {
+  void Put(const PlanReport::TargetFile& file) {
     Begin("TargetFile")
         .Add("rank", file.rank)
         .Add("path", file.path)
@@ -862,7 +862,7 @@ ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
 }
 
 void Describe(const Findings& findings, ReportSink& to) { Fields(to).Put(findings); }
-void Describe(const TargetFileSummary& file, ReportSink& to) { Fields(to).Put(file); }
+void Describe(const PlanReport::TargetFile& file, ReportSink& to) { Fields(to).Put(file); }
 void Describe(const InspectedFile& file, ReportSink& to) { Fields(to).Put(file); }
 void Describe(const ShownStrategy& strategy, ReportSink& to) { Fields(to).Put(strategy); }
 void Describe(const Inspection& inspection, ReportSink& to) { Fields(to).Put(inspection); }

@@ -84,7 +84,7 @@ Result<ViewedConversion> CatCommand::Options() const {
 }
 
 Result<size_t> CatCommand::FileOf(const TargetView& view) const {
-  const std::span<const TargetFileSummary> files = view.files();
+  const std::span<const PlanReport::TargetFile> files = view.files();
   if (!rank_ && files.size() == 1) return 0;
   std::vector<int64_t> numbers;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -106,7 +106,7 @@ Result<CatCommand::Done> CatCommand::PassOn(const ViewedConversion& options, Byt
   PrintWarnings(view->findings().warnings);
   const Result<size_t> file = FileOf(*view);
   if (!file.ok()) return file.status();
-  const TargetFileSummary& target = view->files()[*file];
+  const PlanReport::TargetFile& target = view->files()[*file];
   const ByteRange range = range_.value_or(ByteRange{0, target.size});
   if (range.offset > target.size || range.length > target.size - range.offset) {
     return InvalidArgumentError(fmt::format("--range {}:{}: {} has {} bytes", range.offset,
