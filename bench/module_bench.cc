@@ -122,7 +122,7 @@ void PlanRank(benchmark::State& state, const Workplace& place) {
                                  {.target = {.strategy = target + "/strategy"}});
   if (!opened.ok()) return state.SkipWithError(opened.status().message().c_str());
   const MindSporeTarget target_files((*opened)->tensors(), (*opened)->rule(), "checkpoint_",
-                                     UnmatchedPolicy::kCopy);
+                                     Selection::Unmatched::kCopy);
   uint64_t parameters = 0;
   for (auto _ : state) {
     PlanFindings findings;
@@ -160,7 +160,7 @@ void GatherRuns(benchmark::State& state, const Workplace& place) {
 // -bytes 4194304 -decrypt` does, which it is held against; reading the bytes is apart. Of AES-GCM,
 // checking the tag of all of the block is, too.
 struct Cipher {
-  EncryptionMode mode;
+  TargetSpec::EncryptionMode mode;
   bool authenticate = false;
 };
 void DecryptBlock(benchmark::State& state, const Cipher& cipher) {
@@ -209,10 +209,10 @@ void Register(const Workplace& place) {
         ->Threads(2)
         ->UseRealTime();
   };
-  add_cipher("check a tag, AES-128-GCM", {EncryptionMode::kAesGcm, true});
-  add_cipher("decrypt, AES-128-GCM after its tag", {EncryptionMode::kAesGcm});
-  add_cipher("decrypt, AES-128-CBC", {EncryptionMode::kAesCbc});
-  add_cipher("decrypt, SM4-CBC", {EncryptionMode::kSm4Cbc});
+  add_cipher("check a tag, AES-128-GCM", {TargetSpec::EncryptionMode::kAesGcm, true});
+  add_cipher("decrypt, AES-128-GCM after its tag", {TargetSpec::EncryptionMode::kAesGcm});
+  add_cipher("decrypt, AES-128-CBC", {TargetSpec::EncryptionMode::kAesCbc});
+  add_cipher("decrypt, SM4-CBC", {TargetSpec::EncryptionMode::kSm4Cbc});
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ Status Measure(const Strategy& source, const Stages& source_stages, const Sample
       size_t{256} << 20);
   const GridPlacement placement(rule, std::move(rank_files));
   const Source shards(files, tables, placement);
-  const MindSporeTarget target_files(shards, rule, "checkpoint_", UnmatchedPolicy::kCopy);
+  const MindSporeTarget target_files(shards, rule, "checkpoint_", Selection::Unmatched::kCopy);
   const int64_t ranks = rule.target_ranks();
   RESHARD_RETURN_IF_ERROR(
       PlanRanks(target_files, rule, ranks, "plan one target rank, first", indexed));

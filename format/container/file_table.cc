@@ -102,7 +102,7 @@ void TableBuilder::Add(const StoredArray& array) {
   if (array.kind == ArrayKind::kMapTensor) {
     entry.map_tensor = static_cast<uint32_t>(map_tensors_.size());
     map_tensors_.push_back(parts.map_tensors.Keep(array.map_tensor));
-    for (const MapTensorPart& part : array.map_tensor) {
+    for (const StoredArray::MapTensorPart& part : array.map_tensor) {
       more_memory_ += part.shape.size() * sizeof(int64_t) + kOfAllocation;
     }
   }
@@ -133,7 +133,8 @@ StoredArray TableBuilder::ArrayOf(const Entry& entry) const {
                     .map_tensor = {}};
   if (entry.kind == ArrayKind::kMapTensor) {
     array.map_tensor = map_tensors_[entry.map_tensor];
-    for (const MapTensorPart& part : array.map_tensor) array.bytes += part.content.length;
+    for (const StoredArray::MapTensorPart& part : array.map_tensor)
+      array.bytes += part.content.length;
   } else {
     array.content = {entry.framed + (entry.has_contents ? entry.framed_count : 0),
                      entry.framed_count};

@@ -103,7 +103,7 @@ class FileTable {
     NameArena names;
     KeptInBlocks<Shape> shapes;
     KeptInBlocks<ByteRange> ranges;
-    KeptInBlocks<MapTensorPart> map_tensors;
+    KeptInBlocks<StoredArray::MapTensorPart> map_tensors;
   };
 
   uint64_t id_;
@@ -165,7 +165,7 @@ class TableBuilder {
 
   std::shared_ptr<FileTable> table_;
   std::deque<Entry> entries_;
-  std::vector<std::span<const MapTensorPart>> map_tensors_;
+  std::vector<std::span<const StoredArray::MapTensorPart>> map_tensors_;
   std::vector<ByteRange> ranges_;                        // of the array that is being added
   std::array<const Shape*, kRecentShapes> recent_ = {};  // the last one that was used comes first
   size_t more_memory_ = 0;  // that shapes and parts of MapTensors allocate

@@ -68,7 +68,7 @@ Result<const Container*> ContainerOf(std::span<const std::byte> head, uint64_t f
   if (file_size == 0) {
     return CorruptError("the file is empty (0 bytes); expected a MindSpore checkpoint");
   }
-  if (const std::optional<EncryptionMode> mode = EncryptionModeOf(head)) {
+  if (const std::optional<TargetSpec::EncryptionMode> mode = EncryptionModeOf(head)) {
     return UnsupportedError(fmt::format("the checkpoint is encrypted ({}); give its key (`key`)",
                                         EncryptionModeName(*mode)));
   }

@@ -85,7 +85,7 @@ std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& di
 }
 
 std::array<std::string, kMapTensors> EncodeMapTensorHeaders(
-    std::string_view tag, std::span<const MapTensorPart, kMapTensors> parts) {
+    std::string_view tag, std::span<const StoredArray::MapTensorPart, kMapTensors> parts) {
   std::array<uint64_t, kMapTensors> tensor_bytes;
   uint64_t map_bytes = 0;
   for (size_t i = 0; i < kMapTensors; ++i) {
@@ -123,7 +123,7 @@ void AddFramesOfTensor(const ArrayHeader& tensor, std::vector<Frame>& frames) {
 void AddRenamedFrames(const StoredArray& stored, std::string_view name,
                       std::vector<Frame>& frames) {
   if (stored.kind == ArrayKind::kMapTensor) {
-    const std::span<const MapTensorPart> parts(stored.map_tensor);
+    const std::span<const StoredArray::MapTensorPart> parts(stored.map_tensor);
     frames.reserve(parts.size());
     for (size_t first = 0; first < parts.size(); first += kMapTensors) {
       const auto value = parts.subspan(first).first<kMapTensors>();

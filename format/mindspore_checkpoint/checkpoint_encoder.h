@@ -35,7 +35,7 @@ std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& di
 // Returns the headers in front of the three contents of a MapTensor's Value. The last content ends
 // the Value.
 std::array<std::string, kMapTensors> EncodeMapTensorHeaders(
-    std::string_view tag, std::span<const MapTensorPart, kMapTensors> parts);
+    std::string_view tag, std::span<const StoredArray::MapTensorPart, kMapTensors> parts);
 
 // As Container::encode, without a CRC. A tensor becomes Values of up to kValueContentBytes, each
 // with a header. Texts and MapTensors are copied with their headers. If an array gets a new name,

@@ -213,7 +213,8 @@ Status ParameterGrouping::Append(const ParsedValue& value) {
                      tensor.content.length, ToString(tensor.dims), tensor.type, expected);
     }
     parameter.map_tensor.push_back({tensor.type, tensor.dims, tensor.content});
-    last_bytes_ += 2 * sizeof(MapTensorPart) + HeapBytes(tensor.dims.size() * sizeof(int64_t));
+    last_bytes_ +=
+        2 * sizeof(StoredArray::MapTensorPart) + HeapBytes(tensor.dims.size() * sizeof(int64_t));
   }
   return {};
 }

@@ -5,8 +5,8 @@
 // thread-safe.
 //
 // It stores: for each parameter, the data of a TableBuilder; for each Value, two ranges (32 bytes),
-// even if it is empty; for each tensor of a MapTensor, a MapTensorPart. kMaxTableBytes bounds all
-// of it.
+// even if it is empty; for each tensor of a MapTensor, a StoredArray::MapTensorPart. kMaxTableBytes
+// bounds all of it.
 //
 // Files of a stage ordinarily hold the same at the same places. So Values are compared with the
 // table of another file first. They are stored only after the first difference.
@@ -58,7 +58,7 @@ class ParameterGrouping {
     uint64_t bytes = 0;
     std::vector<ByteRange> framed;
     std::vector<ByteRange> content;
-    std::vector<MapTensorPart> map_tensor;
+    std::vector<StoredArray::MapTensorPart> map_tensor;
   };
 
   // Whether a Value is a whole parameter, the one that comes next in the other file.

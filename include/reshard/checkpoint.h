@@ -113,7 +113,7 @@ struct WriteCheckpointOptions {
   // save_checkpoint(remove_redundancy=...) does. A .ckpt file cannot state it.
   std::optional<bool> removes_redundancy = {};
   // As in TargetSpec: of .ckpt files, and without a CRC.
-  std::optional<EncryptionMode> encryption = {};
+  std::optional<TargetSpec::EncryptionMode> encryption = {};
   std::shared_ptr<const EncryptionKey> encryption_key = {};
   bool force = false;   // replace `output`
   RunOptions run = {};  // its jobs have no effect: one thread writes
@@ -187,7 +187,7 @@ class ShardedCheckpoint {
 
   // One array of a text or a MapTensor.
   struct StoredPart {
-    std::string type;  // "str", of UTF-32LE code points; or as MapTensorPart::type
+    std::string type;  // "str", of UTF-32LE code points; or as StoredArray::MapTensorPart::type
     Shape shape;
     std::vector<std::byte> bytes;
   };
@@ -208,7 +208,8 @@ class ShardedCheckpoint {
                                         const std::string& suffix = "",
                                         std::shared_ptr<const EncryptionKey> key = nullptr);
   // As above, for any source. `io` chooses how files are read.
-  static Result<ShardedCheckpoint> Open(const SourceSpec& source, SourceIo io = SourceIo::kAuto);
+  static Result<ShardedCheckpoint> Open(const SourceSpec& source,
+                                        IoChoice::Source io = IoChoice::Source::kAuto);
 
   ShardedCheckpoint(ShardedCheckpoint&&) noexcept;
   ShardedCheckpoint& operator=(ShardedCheckpoint&&) noexcept;

@@ -25,40 +25,6 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// Differences between the elements of two float tensors with equal dtype and shape. Elements with
-// equal bits are equal, NaNs too. Each differing element is in exactly one of the three counts.
-struct ValueDifference {
-  uint64_t numbers = 0;             // two numbers of other bits (0 and -0 too)
-  uint64_t nan_against_number = 0;  // a NaN on one side only
-  uint64_t nan_against_nan = 0;     // two NaNs of other bits
-  double greatest = 0;              // the greatest absolute difference of two numbers
-};
-
-// A target file that the sources contradict.
-struct FileDifference {
-  // The first byte of a target file that the sources contradict.
-  struct First {
-    uint64_t offset = 0;  // in the target file
-    // The parameter that owns the byte; "" in the header of an empty tensor.
-    std::string parameter;
-    bool in_header = false;
-    // If the byte is content: its place in the shard, and in the source.
-    uint64_t shard_offset = 0;  // in the row-major bytes of the target's shard
-    std::string source_path;
-    uint64_t source_offset = 0;
-    uint8_t expected = 0;
-    uint8_t found = 0;
-  };
-
-  std::string path;  // relative to the target folder
-  uint64_t expected_size = 0;
-  std::optional<uint64_t> found_size;   // no value: the file does not exist
-  std::optional<First> first;           // within the smaller size
-  uint64_t differing_bytes = 0;         // likewise
-  std::vector<std::string> parameters;  // the first 20 that differ, in file order
-  uint64_t parameter_count = 0;         // of all that differ
-};
-
 struct ReplicaReport {
   // Two ranks that should hold the same shard of a parameter.
   struct Pair {
@@ -83,61 +49,36 @@ struct ReplicaReport {
   std::vector<Difference> differences;  // the first 20, in the order of the strategy
 };
 
-// The extent of a sample of replicas.
-struct ReplicaSample {
-  uint64_t parameters = 0;   // sampled, in each stage
-  uint64_t comparisons = 0;  // a comparison: a rank's part of a parameter with a replica
-  // Comparisons of matrix parts that are equal and not one value throughout. They are evidence for
-  // the strategy. With 0 the strategy is unconfirmed.
-  uint64_t confirming = 0;
-  uint64_t files = 0;         // sampled
-  uint64_t files_opened = 0;  // sampled files that only the sample opened
-  uint64_t reads = 0;
-  uint64_t bytes = 0;
-  double seconds = 0;
-};
-
-// How the ranks of a checkpoint agree about the same parameters.
-struct RankFindings {
-  ReplicaReport replicas;
-  // Parameters whose values may differ from rank to rank, and do: parameters that no layout cuts,
-  // and accumulated gradients (accu_grads*). In the order of the files.
-  std::vector<std::string> own_values;
-};
-
-struct Damage {
-  enum class Kind {
-    kManifest,   // a manifest is damaged; the files that it lists were not looked at
-    kRecord,     // a part record is missing or damaged; its file was compared without it
-    kMissing,    // the file does not exist
-    kNoFile,     // something else is in its place, or on the path to it; links are not followed
-    kSize,       // shorter or longer
-    kContent,    // of the right size, but with other bytes
-    kNotListed,  // in no manifest, but readers of the folder take it
-  };
-
-  // A part of a file with its own digest.
-  struct Block {
-    uint64_t index = 0;
-    ByteRange range;
-  };
-
-  // The path of a target file, part record, manifest or list of checksums, in the target folder.
-  std::string path;
-  Kind kind = Kind::kContent;
-  std::string detail = {};          // what was expected and found, in words
-  std::optional<Block> block = {};  // the first bad or cut block, if known
-  uint64_t bad_blocks = 0;
-  // The first 20 parameters, in file order, with damaged content. If no content is damaged: the
-  // parameters with a header in a bad block.
-  std::vector<std::string> parameters = {};
-  uint64_t parameter_count = 0;  // all such parameters
-};
-
-// Returns the kind in words, such as "other content".
-std::string_view DamageKindName(Damage::Kind kind);
-
 struct DamageReport {
+  struct Damage {
+    enum class Kind {
+      kManifest,   // a manifest is damaged; the files that it lists were not looked at
+      kRecord,     // a part record is missing or damaged; its file was compared without it
+      kMissing,    // the file does not exist
+      kNoFile,     // something else is in its place, or on the path to it; links are not followed
+      kSize,       // shorter or longer
+      kContent,    // of the right size, but with other bytes
+      kNotListed,  // in no manifest, but readers of the folder take it
+    };
+
+    // A part of a file with its own digest.
+    struct Block {
+      uint64_t index = 0;
+      ByteRange range;
+    };
+
+    // The path of a target file, part record, manifest or list of checksums, in the target folder.
+    std::string path;
+    Kind kind = Kind::kContent;
+    std::string detail = {};          // what was expected and found, in words
+    std::optional<Block> block = {};  // the first bad or cut block, if known
+    uint64_t bad_blocks = 0;
+    // The first 20 parameters, in file order, with damaged content. If no content is damaged: the
+    // parameters with a header in a bad block.
+    std::vector<std::string> parameters = {};
+    uint64_t parameter_count = 0;  // all such parameters
+  };
+
   std::vector<std::string> manifests;  // their names, sorted
   uint64_t files = 0;                  // listed in the manifests
   uint64_t bytes = 0;                  // read of the listed files
@@ -145,6 +86,9 @@ struct DamageReport {
   std::vector<Damage> damages;         // by manifest, then by path
   std::vector<std::string> notes;      // lists of checksums that are missing
 };
+
+// Returns the kind in words, such as "other content".
+std::string_view DamageKindName(DamageReport::Damage::Kind kind);
 
 struct DigestOptions {
   SourceSpec source;
@@ -159,6 +103,14 @@ struct DigestOptions {
 };
 
 struct DigestReport {
+  // How the ranks of a checkpoint agree about the same parameters.
+  struct RankFindings {
+    ReplicaReport replicas;
+    // Parameters whose values may differ from rank to rank, and do: parameters that no layout cuts,
+    // and accumulated gradients (accu_grads*). In the order of the files.
+    std::vector<std::string> own_values;
+  };
+
   struct Parameter : TensorInfo {
     // 32 lower-case hexadecimal digits (docs/reference/cli.md, "digest"). The digest covers the
     // row-major bytes of a full tensor, the characters of a text, or a MapTensor's Values as in the
@@ -203,6 +155,15 @@ struct DiffOptions {
 };
 
 struct DiffReport {
+  // Differences between the elements of two float tensors with equal dtype and shape. Elements with
+  // equal bits are equal, NaNs too. Each differing element is in exactly one of the three counts.
+  struct ValueDifference {
+    uint64_t numbers = 0;             // two numbers of other bits (0 and -0 too)
+    uint64_t nan_against_number = 0;  // a NaN on one side only
+    uint64_t nan_against_nan = 0;     // two NaNs of other bits
+    double greatest = 0;              // the greatest absolute difference of two numbers
+  };
+
   enum class Relation {
     kEqual,      // every byte; without a layout, all values that ranks hold
     kDifferent,  // same dtype and full shape, other bytes
@@ -230,8 +191,8 @@ struct DiffReport {
   uint64_t bytes = 0;                 // of the parameters that were compared, on each side
   uint64_t bytes_read = 0;  // of both sides; includes the full sizes of files that were read whole
   // How the ranks of each side agree; no value with one_replica.
-  std::optional<RankFindings> a;
-  std::optional<RankFindings> b;
+  std::optional<DigestReport::RankFindings> a;
+  std::optional<DigestReport::RankFindings> b;
 
   uint64_t Count(Relation relation) const;
   // Whether all parameters and all replicas on either side are equal.

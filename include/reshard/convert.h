@@ -46,37 +46,15 @@ struct ConvertOptions : ConversionSpec, OutputChoice {
   bool record_timeline = false;  // for ConvertReport::timeline
 };
 
-struct WrittenFile {
-  std::string path;  // relative to the target folder
-  uint64_t size = 0;
-};
-
 // The most samples of a timeline. In a long run the samples are farther apart.
 inline constexpr size_t kMostTimelineSamples = 512;
 
-// The course of a run.
-struct Timeline {
-  // Seconds and bytes since the call began.
-  struct Sample {
-    double seconds = 0;
-    uint64_t bytes_read = 0;      // of the sources, brought into windows
-    uint64_t bytes_gathered = 0;  // of the targets, put together in memory
-    uint64_t bytes_written = 0;   // of the targets, given to the system
-    uint64_t memory = 0;          // held at the moment, counted as memory_peak
-  };
-
-  // "plan", "check", "write" or "publish".
-  struct Phase {
-    std::string name;
-    double begin_seconds = 0;
-    double end_seconds = 0;
-  };
-
-  std::vector<Phase> phases;    // in order, without gaps
-  std::vector<Sample> samples;  // in order
-};
-
 struct ConvertReport : Findings {
+  struct File {
+    std::string path;  // relative to the target folder
+    uint64_t size = 0;
+  };
+
   struct Worker {
     WorkerShare shard;
     // This call put the whole set in place, or found it there. If several shares run side by side,
@@ -84,6 +62,28 @@ struct ConvertReport : Findings {
     bool published = false;
     bool already_published = false;     // as in ConvertReport
     std::vector<uint64_t> outstanding;  // shares that had not finished, if not published
+  };
+
+  // The course of a run.
+  struct Timeline {
+    // Seconds and bytes since the call began.
+    struct Sample {
+      double seconds = 0;
+      uint64_t bytes_read = 0;      // of the sources, brought into windows
+      uint64_t bytes_gathered = 0;  // of the targets, put together in memory
+      uint64_t bytes_written = 0;   // of the targets, given to the system
+      uint64_t memory = 0;          // held at the moment, counted as memory_peak
+    };
+
+    // "plan", "check", "write" or "publish".
+    struct Phase {
+      std::string name;
+      double begin_seconds = 0;
+      double end_seconds = 0;
+    };
+
+    std::vector<Phase> phases;    // in order, without gaps
+    std::vector<Sample> samples;  // in order
   };
 
   // The numbers of files by the way in which they were read and written.
@@ -94,7 +94,7 @@ struct ConvertReport : Findings {
     uint64_t targets_buffered = 0;
   };
 
-  std::vector<WrittenFile> files;     // written by this run, by rank
+  std::vector<File> files;            // written by this run, by rank
   std::vector<int64_t> source_ranks;  // the ranks whose files were read, ascending
   uint64_t bytes_read = 0;            // content bytes taken from the sources
   uint64_t bytes_written = 0;
@@ -133,15 +133,6 @@ struct ConvertReport : Findings {
 // it discards them.
 Result<ConvertReport> Convert(const ConvertOptions& options);
 
-struct TargetFileSummary {
-  int64_t rank = 0;  // of a folder of whole tensors: the number of the file
-  std::string path;  // relative to the target folder
-  uint64_t size = 0;
-  uint64_t parameters = 0;
-  uint64_t runs = 0;
-  std::vector<int64_t> source_ranks;  // ascending
-};
-
 struct PlanReport : Findings {
   struct SourceFile {
     int64_t rank = 0;
@@ -149,12 +140,21 @@ struct PlanReport : Findings {
     uint64_t size = 0;
   };
 
-  std::vector<SourceFile> sources;         // the files chosen that are read, by rank
-  std::vector<TargetFileSummary> targets;  // by rank
-  uint64_t bytes_read = 0;                 // content bytes taken from the sources
-  uint64_t bytes_written = 0;              // the sum of the target sizes; as much space is needed
-  uint64_t runs = 0;                       // contiguous stretches that are copied
-  uint64_t shortest_run = 0;               // bytes; 0 when there is no run
+  struct TargetFile {
+    int64_t rank = 0;  // of a folder of whole tensors: the number of the file
+    std::string path;  // relative to the target folder
+    uint64_t size = 0;
+    uint64_t parameters = 0;
+    uint64_t runs = 0;
+    std::vector<int64_t> source_ranks;  // ascending
+  };
+
+  std::vector<SourceFile> sources;  // the files chosen that are read, by rank
+  std::vector<TargetFile> targets;  // by rank
+  uint64_t bytes_read = 0;          // content bytes taken from the sources
+  uint64_t bytes_written = 0;       // the sum of the target sizes; as much space is needed
+  uint64_t runs = 0;                // contiguous stretches that are copied
+  uint64_t shortest_run = 0;        // bytes; 0 when there is no run
   uint64_t longest_run = 0;
   uint64_t memory_limit = 0;  // that Convert would keep
   uint64_t memory_bytes = 0;  // an estimate of the most that Convert would hold
@@ -193,7 +193,7 @@ Result<CommitReport> CommitWorkers(const CommitOptions& options);
 // in the folder itself. Each output gets the path of its source below that folder, with the other
 // extension. `target.folder` is made if it does not exist, and may be the source's own.
 // `target.format` is kCkpt or kSafetensors. Safetensors files cannot hold texts: these are left out
-// with a warning, or refused with UnmatchedPolicy::kError.
+// with a warning, or refused with Selection::Unmatched::kError.
 struct RecodeOptions : ConvertOptions {
   // A regular expression (ECMAScript). Only files whose names contain a match are taken. For a
   // single file it is searched in the path. Empty: all files.
@@ -201,7 +201,7 @@ struct RecodeOptions : ConvertOptions {
 };
 
 struct RecodeReport : Findings {
-  std::vector<WrittenFile> files;
+  std::vector<ConvertReport::File> files;
   uint64_t bytes_read = 0;  // content bytes taken from the sources
   uint64_t bytes_written = 0;
   uint64_t crc_files = 0;  // this and the members below are as in ConvertReport

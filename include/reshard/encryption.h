@@ -17,19 +17,17 @@
 #include <string>
 #include <string_view>
 
+#include "reshard/options.h"
 #include "reshard/status.h"
 
 namespace reshard {
 inline namespace v0_1 {
 
-// How blocks of a file are encrypted. SM4 takes keys of 16 bytes only.
-enum class EncryptionMode { kAesGcm, kAesCbc, kSm4Cbc };
-
 // Returns "AES-GCM", as MindSpore's `enc_mode` has it.
-std::string_view EncryptionModeName(EncryptionMode mode);
+std::string_view EncryptionModeName(TargetSpec::EncryptionMode mode);
 
 // Returns the mode with exactly this name.
-std::optional<EncryptionMode> ParseEncryptionMode(std::string_view name);
+std::optional<TargetSpec::EncryptionMode> ParseEncryptionMode(std::string_view name);
 
 class EncryptionKey {
  public:

@@ -20,16 +20,12 @@
 namespace reshard {
 inline namespace v0_1 {
 
-enum class MergeKind {
-  kSlices,    // each file has a slice of every parameter
-  kSegments,  // a parameter in several files has to be equal in all
-};
-
 // Slices: `source.strategy` is a strategy file of a single stage. Without it, slices are
 // concatenated. If names show that the strategy belongs to another checkpoint, the call fails
-// unless `unmatched` is UnmatchedPolicy::kCopy.
+// unless `unmatched` is Selection::Unmatched::kCopy.
 struct MergeOptions : ConvertOptions {
-  MergeKind kind = MergeKind::kSlices;
+  // Each file has whole parameters, equal in all files that have them. Else a slice of each.
+  bool segments = false;
   // Files with the same format. `output` gets this format. Slices: in the order of the ranks.
   // Segments: a folder stands for its *.ckpt and *.safetensors in natural order ("part2" before
   // "part10").

@@ -28,23 +28,17 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// The phase of a long call.
-enum class Phase {
-  kPlan,     // opens, indexes and plans; the number of bytes is not known yet
-  kCheck,    // reads and checks sources before anything is written
-  kRead,     // a call that writes no files
-  kWrite,    // target files
-  kPublish,  // puts the target files in place
-};
-
-// Returns "plan", "check", "read", "write" or "publish".
-constexpr std::string_view PhaseName(Phase phase) {
-  constexpr std::string_view kNames[] = {"plan", "check", "read", "write", "publish"};
-  return kNames[static_cast<size_t>(phase)];
-}
-
 // Bytes processed so far by a long call. They count all phases after the first together.
 struct Progress {
+  // The phase of a long call.
+  enum class Phase {
+    kPlan,     // opens, indexes and plans; the number of bytes is not known yet
+    kCheck,    // reads and checks sources before anything is written
+    kRead,     // a call that writes no files
+    kWrite,    // target files
+    kPublish,  // puts the target files in place
+  };
+
   uint64_t done_bytes = 0;
   uint64_t total_bytes = 0;
   Phase phase = Phase::kRead;
@@ -52,6 +46,12 @@ struct Progress {
   uint64_t done_files = 0;
   uint64_t total_files = 0;
 };
+
+// Returns "plan", "check", "read", "write" or "publish".
+constexpr std::string_view PhaseName(Progress::Phase phase) {
+  constexpr std::string_view kNames[] = {"plan", "check", "read", "write", "publish"};
+  return kNames[static_cast<size_t>(phase)];
+}
 
 // How long a call waits for a lock, and the callback that it calls meanwhile.
 struct LockWaiting {
@@ -71,7 +71,6 @@ struct LockWaiting {
 enum class DType : uint8_t;  // reshard/tensor.h
 class Strategy;              // reshard/strategy.h
 class EncryptionKey;         // reshard/encryption.h
-enum class EncryptionMode;   // reshard/encryption.h
 
 // The format of target files.
 enum class TargetFormat {
@@ -90,29 +89,6 @@ constexpr bool IsWholeFolder(const std::optional<TargetFormat>& format) {
   return format == TargetFormat::kUnified || format == TargetFormat::kHuggingFace;
 }
 
-// What to do with a parameter that only one of the two strategies describes.
-enum class UnmatchedPolicy {
-  kCopy,  // copy it unchanged from one source rank, as MindSpore does, with a warning
-  kDrop,  // leave it out, with a warning
-  // Refuse the conversion, also if a tensor of several elements is in no given strategy.
-  kError,
-};
-
-// How much of the source's replicas a conversion compares before it writes. If replicas differ, the
-// source strategy is most likely not the one that the source was saved with.
-enum class CheckReplicas {
-  kNone,    // no comparison; one file may then stand for several ranks
-  kSample,  // some KiB of some parameters, within a bound
-  kAll,     // every byte of every shard that several ranks hold
-};
-
-// How a run treats the files that an interrupted run of the same conversion has finished.
-enum class Resume {
-  kNo,      // write all files again
-  kTrust,   // keep a file that has its part record and the right size
-  kVerify,  // keep a file whose digest equals its part record's
-};
-
 // One process of several, perhaps on several machines, that share a conversion.
 struct WorkerShare {
   uint64_t index = 0;  // from 0 to count - 1
@@ -129,23 +105,23 @@ constexpr bool IsWorkerShare(const WorkerShare& shard) {
   return shard.count > 0 && shard.count <= kMaxWorkers && shard.index < shard.count;
 }
 
-// How sources are read.
-enum class SourceIo {
-  kAuto,  // mapped on local file systems, read on network and FUSE file systems
-  kMap,   // an error if a file cannot be mapped
-  kPread,
-};
-
-// How targets are written.
-enum class TargetIo {
-  kAuto,    // directly on ext4 and XFS, buffered elsewhere
-  kDirect,  // past the page cache; an error if the file system does not allow it
-  kBuffered,
-};
-
 struct IoChoice {
-  SourceIo source = SourceIo::kAuto;
-  TargetIo target = TargetIo::kAuto;
+  // How sources are read.
+  enum class Source {
+    kAuto,  // mapped on local file systems, read on network and FUSE file systems
+    kMap,   // an error if a file cannot be mapped
+    kPread,
+  };
+
+  // How targets are written.
+  enum class Target {
+    kAuto,    // directly on ext4 and XFS, buffered elsewhere
+    kDirect,  // past the page cache; an error if the file system does not allow it
+    kBuffered,
+  };
+
+  Source source = Source::kAuto;
+  Target target = Target::kAuto;
 
   friend bool operator==(const IoChoice&, const IoChoice&) = default;
 };
@@ -216,6 +192,9 @@ struct Cluster {
 
 // The checkpoint that is written or compared.
 struct TargetSpec {
+  // How blocks of a file are encrypted. SM4 takes keys of 16 bytes only.
+  enum class EncryptionMode { kAesGcm, kAesCbc, kSm4Cbc };
+
   std::string folder = {};    // is made if it does not exist
   StrategyRef strategy = {};  // none: full tensors, for one rank
   // In place of `strategy`: the strategy of this cluster is made for the parameters of the source,
@@ -251,20 +230,28 @@ struct Renames {
   friend bool operator==(const Renames&, const Renames&) = default;
 };
 
-// The dtype of the output for floating-point tensors with names that match a pattern. The cast is
-// that of MindSpore's load_param_into_net. Other tensors, such as integers, are never cast.
-struct CastRule {
-  // A GlobMatch pattern of names in the source. Empty: all names except optimizer states
-  // (OptimizerGroup) and tensors with a single element.
-  std::string pattern = {};
-  // Float16, BFloat16, Float32, Float64, Float8E4M3FN or Float8E5M2; no value: unchanged.
-  std::optional<DType> dtype = {};
-
-  friend bool operator==(const CastRule&, const CastRule&) = default;
-};
-
 // The parameters and ranks to write, with their new names and dtypes.
 struct Selection {
+  // The dtype of the output for floating-point tensors with names that match a pattern. The cast is
+  // that of MindSpore's load_param_into_net. Other tensors, such as integers, are never cast.
+  struct CastRule {
+    // A GlobMatch pattern of names in the source. Empty: all names except optimizer states
+    // (OptimizerGroup) and tensors with a single element.
+    std::string pattern = {};
+    // Float16, BFloat16, Float32, Float64, Float8E4M3FN or Float8E5M2; no value: unchanged.
+    std::optional<DType> dtype = {};
+
+    friend bool operator==(const CastRule&, const CastRule&) = default;
+  };
+
+  // What to do with a parameter that only one of the two strategies describes.
+  enum class Unmatched {
+    kCopy,  // copy it unchanged from one source rank, as MindSpore does, with a warning
+    kDrop,  // leave it out, with a warning
+    // Refuse the conversion, also if a tensor of several elements is in no given strategy.
+    kError,
+  };
+
   std::vector<int64_t> ranks = {};  // target ranks; empty: all
   // Patterns (GlobMatch, reshard/parameters.h) of names in the source. A parameter is written if a
   // pattern of `include` matches its name, or `include` is empty, and no pattern of `exclude`
@@ -275,7 +262,7 @@ struct Selection {
   std::vector<CastRule> casts = {};  // the first rule whose pattern matches applies
   // No value: as kCopy, but the call fails if a strategy belongs to other files. This is so if
   // names differ by one substitution, or if ten matrices without a layout differ between ranks.
-  std::optional<UnmatchedPolicy> unmatched = {};
+  std::optional<Unmatched> unmatched = {};
 };
 
 // The statement of a conversion: its source, its target, and the selected part.
@@ -287,12 +274,20 @@ struct ConversionSpec {
 
 // The checks of a conversion.
 struct CheckChoice {
+  // How much of the source's replicas a conversion compares before it writes. If replicas differ,
+  // the source strategy is most likely not the one that the source was saved with.
+  enum class Replicas {
+    kNone,    // no comparison; one file may then stand for several ranks
+    kSample,  // some KiB of some parameters, within a bound
+    kAll,     // every byte of every shard that several ranks hold
+  };
+
   // Prove the copy by digests, and write the digests beside the outputs; check the CRC trailers of
   // source files before using them.
   bool checksum = true;
   // For the stages that the target ranks need. Plan treats kAll as kSample.
-  CheckReplicas replicas = CheckReplicas::kSample;
-  // The expected count: ParameterTotals::weights of the source, without parameters that
+  Replicas replicas = Replicas::kSample;
+  // The expected count: Findings::Totals::weights of the source, without parameters that
   // Selection::exclude leaves out, has to round to it. No value: not checked.
   std::optional<RoundedCount> parameters = {};
   // Refuse to publish if a cast made a finite value infinite or NaN.
@@ -307,6 +302,13 @@ struct CheckChoice {
 
 // How a conversion treats existing outputs, and the files of interrupted runs.
 struct OutputChoice {
+  // How a run treats the files that an interrupted run of the same conversion has finished.
+  enum class Resume {
+    kNo,      // write all files again
+    kTrust,   // keep a file that has its part record and the right size
+    kVerify,  // keep a file whose digest equals its part record's
+  };
+
   bool force = false;  // replace existing outputs
   // After publication, remove files that only the replaced manifest lists, if they still are as it
   // says. Then remove their folders that are empty. Not with Selection::ranks. The call fails with

@@ -1,5 +1,5 @@
 // Names of parameters: GlobMatch, OptimizerGroup, ParameterOfState. The number of parameters of a
-// model, in the usual sense: ParameterTotals. Numbers of parameters and sizes as text for people:
+// model, in the usual sense: Findings::Totals. Numbers of parameters and sizes as text for people:
 // ParameterCountText, FormatBytes.
 //
 // Pure functions, for any thread.
@@ -23,30 +23,19 @@ inline namespace v0_1 {
 // stands for itself. The time is at most proportional to the product of the lengths.
 bool GlobMatch(std::string_view pattern, std::string_view name);
 
-// Whether a checkpoint has a parameter of this name.
-using HasParameter = std::function<bool(std::string_view name)>;
-
 // Returns the group of an optimizer state, such as "adam_m" for "adam_m.w", or "" for another name.
 // The groups are those of the optimizers of MindSpore and MindFormers
 // (src/base/optimizer_states.inc). Modules of networks also use a few of the prefixes, such as
 // "linear.". Such a prefix counts only if `has` finds the parameter behind it, or another state of
 // that parameter. The result is a literal.
-std::string_view OptimizerGroup(std::string_view name, const HasParameter& has);
+std::string_view OptimizerGroup(std::string_view name,
+                                const std::function<bool(std::string_view)>& has);
 // As above, if other names are unknown: the prefixes that modules also use do not count.
 std::string_view OptimizerGroup(std::string_view name);
 
 // Returns NAME of "adam_m.NAME" and the like, or "" for other names. If that parameter exists, it
 // has the shape of the state. The few prefixes above count.
 std::string_view ParameterOfState(std::string_view name);
-
-// Elements of the floating-point tensors with more than one, each name counted once: every element
-// is a parameter, as in "a model of 6.74 B parameters".
-struct ParameterTotals {
-  uint64_t weights = 0;
-  uint64_t optimizer = 0;  // of the optimizer's copies (OptimizerGroup)
-
-  friend bool operator==(const ParameterTotals&, const ParameterTotals&) = default;
-};
 
 // A number in the usual rounded form: 6.74B is 6,740,000,000 to the nearest 10,000,000.
 struct RoundedCount {

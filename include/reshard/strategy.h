@@ -59,77 +59,8 @@ struct NamedLayout {
   friend bool operator==(const NamedLayout&, const NamedLayout&) = default;
 };
 
-// One layout of a strategy. The strategy has to outlive it.
-struct LayoutEntry {
-  std::string_view name;
-  const ParameterLayout& layout;  // equal ones of a stage are one object
-
-  // NOLINTNEXTLINE(google-explicit-constructor): both say the same
-  operator NamedLayout() const { return {std::string(name), layout}; }
-  friend bool operator==(const LayoutEntry& a, const LayoutEntry& b) {
-    return a.name == b.name && (&a.layout == &b.layout || a.layout == b.layout);
-  }
-  friend bool operator==(const LayoutEntry& a, const NamedLayout& b) {
-    return a.name == b.name && a.layout == b.layout;
-  }
-};
-
 class LayoutTable;     // of the library alone
 class StrategyTables;  // of the library alone
-
-// The layouts of a stage: a view into a strategy, which has to live longer. Any number of threads
-// may read it.
-class StrategyStage {
- public:
-  class Iterator {
-   public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = LayoutEntry;
-    using difference_type = std::ptrdiff_t;
-    using pointer = void;
-    using reference = LayoutEntry;
-
-    Iterator(const LayoutTable& table, size_t place) : table_(&table), place_(place) {}
-    LayoutEntry operator*() const { return At(*table_, place_); }
-    Iterator& operator++() {
-      ++place_;
-      return *this;
-    }
-    Iterator operator++(int) {
-      const Iterator before = *this;
-      ++place_;
-      return before;
-    }
-    friend bool operator==(const Iterator&, const Iterator&) = default;
-
-   private:
-    const LayoutTable* table_;
-    size_t place_;
-  };
-  using value_type = LayoutEntry;
-  using const_iterator = Iterator;
-
-  StrategyStage(const LayoutTable& table, int64_t number) : table_(&table), number_(number) {}
-
-  // Its place in the strategy, from 0 on.
-  int64_t number() const { return number_; }
-  // The file that the stage is from.
-  const std::string& path() const;
-  // The layouts in file order, each name once. There is at least one.
-  size_t size() const;
-  LayoutEntry operator[](size_t place) const { return At(*table_, place); }
-  LayoutEntry front() const { return (*this)[0]; }
-  Iterator begin() const { return {*table_, 0}; }
-  Iterator end() const { return {*table_, size()}; }
-  // Returns the layout of `name`, or null. It costs the same for one layout and for a million.
-  const ParameterLayout* Find(std::string_view name) const;
-
- private:
-  static LayoutEntry At(const LayoutTable& table, size_t place);
-
-  const LayoutTable* table_;
-  int64_t number_;
-};
 
 // The layouts of all parameters of a model, stage by stage. Local rank r of stage s is the global
 // rank s * devices_per_stage() + r.
@@ -138,6 +69,75 @@ class StrategyStage {
 // read it. Copies share the layouts, and equal layouts are stored once. A move copies.
 class Strategy {
  public:
+  // One layout of a strategy. The strategy has to outlive it.
+  struct Entry {
+    std::string_view name;
+    const ParameterLayout& layout;  // equal ones of a stage are one object
+
+    // NOLINTNEXTLINE(google-explicit-constructor): both say the same
+    operator NamedLayout() const { return {std::string(name), layout}; }
+    friend bool operator==(const Entry& a, const Entry& b) {
+      return a.name == b.name && (&a.layout == &b.layout || a.layout == b.layout);
+    }
+    friend bool operator==(const Entry& a, const NamedLayout& b) {
+      return a.name == b.name && a.layout == b.layout;
+    }
+  };
+
+  // The layouts of a stage: a view into a strategy, which has to live longer. Any number of threads
+  // may read it.
+  class Stage {
+   public:
+    class Iterator {
+     public:
+      using iterator_category = std::input_iterator_tag;
+      using value_type = Entry;
+      using difference_type = std::ptrdiff_t;
+      using pointer = void;
+      using reference = Entry;
+
+      Iterator(const LayoutTable& table, size_t place) : table_(&table), place_(place) {}
+      Entry operator*() const { return At(*table_, place_); }
+      Iterator& operator++() {
+        ++place_;
+        return *this;
+      }
+      Iterator operator++(int) {
+        const Iterator before = *this;
+        ++place_;
+        return before;
+      }
+      friend bool operator==(const Iterator&, const Iterator&) = default;
+
+     private:
+      const LayoutTable* table_;
+      size_t place_;
+    };
+    using value_type = Entry;
+    using const_iterator = Iterator;
+
+    Stage(const LayoutTable& table, int64_t number) : table_(&table), number_(number) {}
+
+    // Its place in the strategy, from 0 on.
+    int64_t number() const { return number_; }
+    // The file that the stage is from.
+    const std::string& path() const;
+    // The layouts in file order, each name once. There is at least one.
+    size_t size() const;
+    Entry operator[](size_t place) const { return At(*table_, place); }
+    Entry front() const { return (*this)[0]; }
+    Iterator begin() const { return {*table_, 0}; }
+    Iterator end() const { return {*table_, size()}; }
+    // Returns the layout of `name`, or null. It costs the same for one layout and for a million.
+    const ParameterLayout* Find(std::string_view name) const;
+
+   private:
+    static Entry At(const LayoutTable& table, size_t place);
+
+    const LayoutTable* table_;
+    int64_t number_;
+  };
+
   // Makes the strategy of a single stage. `own_stage` is the stage number that its file states. If
   // a name has several layouts, the last counts.
   // Errors:
@@ -155,7 +155,7 @@ class Strategy {
   const std::string& path() const;
   bool is_pipeline() const;
   // At least one.
-  const std::vector<StrategyStage>& stages() const;
+  const std::vector<Stage>& stages() const;
   int64_t devices_per_stage() const;
   int64_t ranks() const;  // of all stages
   // The number that a file of a single stage states, or 0. The stage's first rank is own_stage *
@@ -266,6 +266,10 @@ struct MakeStrategyReport {
 // - kAlreadyExists
 // - those of opening a source
 Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options);
+
+// Returns the ranks that hold the same weights, by a group_info file, in its order. A training run
+// writes the file if GROUP_INFO_FILE is set. Errors: kNotFound, kCorrupt, kIo.
+Result<std::vector<int64_t>> ReadGroupInfo(const std::string& path);
 
 // Returns the source ranks that target rank `rank` needs, ascending: one replica of each shard, and
 // the rank of the parameters without a layout. A side without a strategy has full tensors in one

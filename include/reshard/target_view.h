@@ -29,7 +29,7 @@ struct ViewOptions {
   RunOptions run = {};      // of Open and of Stream; a request of `stop` ends reads, too
   // Bytes that the view may hold, as ConvertOptions::memory_limit.
   uint64_t memory_limit = 0;
-  SourceIo io = SourceIo::kAuto;
+  IoChoice::Source io = IoChoice::Source::kAuto;
   // Pages of sources stay in the page cache and do not count as memory of the view. So a source
   // byte that several files share is read from the disk once.
   bool keep_pages = false;
@@ -51,7 +51,7 @@ class TargetView {
   const Findings& findings() const;
 
   // The files, of ranks by rank. Sizes are exact.
-  std::span<const TargetFileSummary> files() const;
+  std::span<const PlanReport::TargetFile> files() const;
 
   // Fills `out` with the bytes of file number `file` from `offset` on. If a file states its CRC-32,
   // the first read of that number reads the whole file.

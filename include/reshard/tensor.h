@@ -122,18 +122,18 @@ struct TensorInfo {
   uint64_t bytes = 0;  // of the full tensor; for a text or MapTensor, the bytes in its file
 };
 
-// A tensor (keys, values or status) in a Value of a MapTensor.
-struct MapTensorPart {
-  std::string type;  // as written: a lower-case numpy name such as "int32"
-  Shape shape;
-  ByteRange content;
-
-  friend bool operator==(const MapTensorPart&, const MapTensorPart&) = default;
-};
-
 // One entry of a checkpoint file: its name, type and shape, and the places of its bytes. It is a
 // view into its Checkpoint, which has to outlive it.
 struct StoredArray {
+  // A tensor (keys, values or status) in a Value of a MapTensor.
+  struct MapTensorPart {
+    std::string type;  // as written: a lower-case numpy name such as "int32"
+    Shape shape;
+    ByteRange content;
+
+    friend bool operator==(const MapTensorPart&, const MapTensorPart&) = default;
+  };
+
   std::string_view name;
   ArrayKind kind = ArrayKind::kTensor;
   DType dtype = DType::kFloat32;  // without meaning for a MapTensor

@@ -5,7 +5,7 @@
 // Any number of calls may run at once; each uses its own threads and state. They do not print, and
 // write no files.
 //
-// Implemented in src/api.
+// Implemented in src/verify (the reports, plain values) and src/api.
 #ifndef RESHARD_VERIFY_H_
 #define RESHARD_VERIFY_H_
 
@@ -44,6 +44,31 @@ struct AgainstOptions : ConversionSpec {
 };
 
 struct AgainstReport : Findings {
+  // A target file that the sources contradict.
+  struct FileDifference {
+    // The first byte of a target file that the sources contradict.
+    struct First {
+      uint64_t offset = 0;  // in the target file
+      // The parameter that owns the byte; "" in the header of an empty tensor.
+      std::string parameter;
+      bool in_header = false;
+      // If the byte is content: its place in the shard, and in the source.
+      uint64_t shard_offset = 0;  // in the row-major bytes of the target's shard
+      std::string source_path;
+      uint64_t source_offset = 0;
+      uint8_t expected = 0;
+      uint8_t found = 0;
+    };
+
+    std::string path;  // relative to the target folder
+    uint64_t expected_size = 0;
+    std::optional<uint64_t> found_size;   // no value: the file does not exist
+    std::optional<First> first;           // within the smaller size
+    uint64_t differing_bytes = 0;         // likewise
+    std::vector<std::string> parameters;  // the first 20 that differ, in file order
+    uint64_t parameter_count = 0;         // of all that differ
+  };
+
   uint64_t files = 0;                       // target files expected
   uint64_t bytes = 0;                       // their planned sizes
   std::vector<std::string> from_origin;     // options that were taken from origin.jsonl

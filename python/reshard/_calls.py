@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeVar, Union, cast, overload
+from typing import Any, Literal, TypeVar, Union, cast
 
 from . import _errors, _jobs, _modules, _reshard
 from ._fields import (
@@ -51,7 +51,6 @@ def _plain(value: Any) -> Any:
 
 # Conversions of keywords for the C++ module. Other keywords are passed as they are.
 _CONVERTED: dict[str, Callable[[Any], Any]] = {
-    "files": _texts,
     "name_map": _plain,
     "param": _texts,
     "rename": _plain,
@@ -199,8 +198,10 @@ def infer_strategy(
     source: StrPath,
     output: StrPath,
     *,
+    # Options of infer_strategy, written by tests/python/keywords_test.py --bless.
     reference: StrPath,
     force: bool | None = None,
+    # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
     cancel: Event | None = None,
@@ -220,41 +221,21 @@ def _of_strategy(function: Callable[[dict[str, Any]], R], given: dict[str, Any])
     return _errors.call({}, function, keywords)
 
 
-@overload
-def make_strategy(
-    spec: StrPath | Mapping[str, Any],
-    output: StrPath,
-    *,
-    from_: StrPath | None = None,
-    force: bool | None = None,
-) -> MadeStrategyReport: ...
-@overload
-def make_strategy(
-    output: StrPath,
-    /,
-    *,
-    like: StrPath,
-    src_strategy: StrPath | None = None,
-    tp: int | None = None,
-    dp: int | None = None,
-    pp: int | None = None,
-    optimizer_sharding: bool | int | None = None,
-    stage_layers: Iterable[int] | None = None,
-    force: bool | None = None,
-) -> MadeStrategyReport: ...
 def make_strategy(
     spec: StrPath | Mapping[str, Any] | None = None,
     output: StrPath | None = None,
     *,
+    # Options of make_strategy, written by tests/python/keywords_test.py --bless.
     from_: StrPath | None = None,
     like: StrPath | None = None,
     src_strategy: StrPath | None = None,
+    force: bool | None = None,
     tp: int | None = None,
     dp: int | None = None,
     pp: int | None = None,
     optimizer_sharding: bool | int | None = None,
     stage_layers: Iterable[int] | None = None,
-    force: bool | None = None,
+    # Its own.
 ) -> MadeStrategyReport:
     """Writes the strategy of a new cluster (docs/guide/strategies.md).
 
@@ -269,10 +250,6 @@ def make_strategy(
     given.update(spec=spec, output=output)
     if is_mapping(spec):
         given["spec_text"] = _modules.load("json").dumps(given.pop("spec"))
-    if isinstance(optimizer_sharding, bool):
-        given["optimizer_sharding"] = -1 if optimizer_sharding else None
-    if stage_layers is not None:
-        given["stage_layers"] = list(stage_layers)
     return _of_strategy(_reshard.make_strategy, given)
 
 
@@ -280,15 +257,22 @@ def convert_strategy(
     strategy: StrPath,
     output: StrPath,
     *,
-    rename: NameMap | None = None,
+    # Options of convert_strategy, written by tests/python/keywords_test.py --bless.
     force: bool | None = None,
+    rename: NameMap | None = None,
+    # Its own.
 ) -> ConvertedStrategyReport:
     """Writes a strategy in JSON if the name of `output` ends in .json, else in protobuf."""
     return _of_strategy(_reshard.convert_strategy, dict(locals()))
 
 
 def merge_strategies(
-    folder: StrPath, output: StrPath, *, force: bool | None = None
+    folder: StrPath,
+    output: StrPath,
+    *,
+    # Options of merge_strategies, written by tests/python/keywords_test.py --bless.
+    force: bool | None = None,
+    # Its own.
 ) -> MergedStrategyReport:
     """Merges the strategy files of a pipeline's stages in `folder` into one file."""
     return _of_strategy(_reshard.merge_strategies, dict(locals()))
@@ -505,14 +489,14 @@ def digest(
     path: StrPath,
     *,
     # Options of digest, written by tests/python/keywords_test.py --bless.
+    strategy: StrPath | None = None,
+    one_replica: bool | None = None,
     suffix: str | None = None,
     key_file: StrPath | None = None,
     key_env: str | None = None,
     include: Texts | None = None,
     exclude: Texts | None = None,
     # Its own.
-    strategy: StrPath | None = None,
-    one_replica: bool | None = None,
     jobs: int | None = None,
     progress: ProgressChoice = None,
     cancel: Event | None = None,
@@ -526,15 +510,15 @@ def diff(
     b: StrPath,
     *,
     # Options of diff, written by tests/python/keywords_test.py --bless.
+    a_strategy: StrPath | None = None,
+    b_strategy: StrPath | None = None,
+    values: bool | None = None,
+    one_replica: bool | None = None,
     key_file: StrPath | None = None,
     key_env: str | None = None,
     include: Texts | None = None,
     exclude: Texts | None = None,
     # Its own.
-    a_strategy: StrPath | None = None,
-    b_strategy: StrPath | None = None,
-    values: bool | None = None,
-    one_replica: bool | None = None,
     jobs: int | None = None,
     progress: ProgressChoice = None,
     cancel: Event | None = None,
@@ -548,23 +532,25 @@ def merge(
     output: StrPath,
     *,
     # Options of merge, written by tests/python/keywords_test.py --bless.
+    strategy: StrPath | None = None,
+    segments: bool | None = None,
     force: bool | None = None,
     key_file: StrPath | None = None,
     key_env: str | None = None,
     include: Texts | None = None,
     exclude: Texts | None = None,
+    unmatched: Literal["copy"] | None = None,
     partial: bool | None = None,
     memory_limit: Size | None = None,
     # Its own.
-    strategy: StrPath | None = None,
-    segments: bool | None = None,
-    unmatched: Literal["copy"] | None = None,
     jobs: int | None = None,
     progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> MergeReport:
     """Makes one file of the slices that ranks hold, in their order, or of segments."""
-    return _run(_reshard.merge, dict(locals()))
+    given = dict(locals())
+    given["files"] = _texts(files)
+    return _run(_reshard.merge, given)
 
 
 def recode(
@@ -574,6 +560,8 @@ def recode(
     # Options of recode, written by tests/python/keywords_test.py --bless.
     force: bool | None = None,
     resume: bool | Literal["verify"] | None = None,
+    format: Literal["ckpt", "safetensors"],
+    files: str | None = None,
     key_file: StrPath | None = None,
     key_env: str | None = None,
     encrypt: Literal["AES-GCM", "AES-CBC", "SM4-CBC"] | None = None,
@@ -581,11 +569,9 @@ def recode(
     encrypt_key_env: str | None = None,
     crc: bool | None = None,
     rename: NameMap | None = None,
+    unmatched: Literal["copy", "error"] | None = None,
     no_checksum: bool | None = None,
     # Its own.
-    format: Literal["ckpt", "safetensors"],
-    files: str | None = None,
-    unmatched: Literal["copy", "error"] | None = None,
     jobs: int | None = None,
     progress: ProgressChoice = None,
     cancel: Event | None = None,
@@ -595,9 +581,7 @@ def recode(
     `source` is a file, or a folder. In a folder it reads all files of the other format. `files`,
     a regular expression, restricts them to matching names.
     """
-    given = dict(locals())
-    given["file_pattern"] = given.pop("files")  # `files` are paths to merge
-    return _run(_reshard.recode, given)
+    return _run(_reshard.recode, dict(locals()))
 
 
 def source_ranks(

@@ -41,13 +41,6 @@ using namespace nb::literals;
 namespace reshard::python {
 namespace {
 
-constexpr std::pair<std::string_view, TargetFormat> kFormats[] = {
-    {"ckpt", TargetFormat::kCkpt}, {"safetensors", TargetFormat::kSafetensors}};
-constexpr std::pair<std::string_view, UnmatchedPolicy> kUnmatched[] = {
-    {"copy", UnmatchedPolicy::kCopy}, {"error", UnmatchedPolicy::kError}};
-constexpr std::pair<std::string_view, UnmatchedPolicy> kOnlyCopy[] = {
-    {"copy", UnmatchedPolicy::kCopy}};
-
 // The common keywords of convert, plan, report and verify_against.
 template <typename Options>
 constexpr Keyword<Options> kConversion[] = {
@@ -70,43 +63,21 @@ constexpr Keyword<VerifyOptions> kVerify[] = {
 
 constexpr Keyword<DigestOptions> kDigest[] = {
     {"path", [](DigestOptions& o, nb::handle v) { Set(o.source.path, v); }},
-    {"strategy", [](DigestOptions& o, nb::handle v) { Set(o.source.strategy, v); }},
-    {"one_replica", [](DigestOptions& o, nb::handle v) { Set(o.one_replica, v); }},
 };
 
 constexpr Keyword<DiffOptions> kDiff[] = {
     {"a", [](DiffOptions& o, nb::handle v) { Set(o.a.path, v); }},
     {"b", [](DiffOptions& o, nb::handle v) { Set(o.b.path, v); }},
-    {"a_strategy", [](DiffOptions& o, nb::handle v) { Set(o.a.strategy, v); }},
-    {"b_strategy", [](DiffOptions& o, nb::handle v) { Set(o.b.strategy, v); }},
-    {"values", [](DiffOptions& o, nb::handle v) { Set(o.values, v); }},
-    {"one_replica", [](DiffOptions& o, nb::handle v) { Set(o.one_replica, v); }},
 };
 
 constexpr Keyword<MergeOptions> kMerge[] = {
     {"files", [](MergeOptions& o, nb::handle v) { Set(o.files, v); }},
     {"output", [](MergeOptions& o, nb::handle v) { Set(o.output, v); }},
-    {"strategy", [](MergeOptions& o, nb::handle v) { Set(o.source.strategy, v); }},
-    {"segments",
-     [](MergeOptions& o, nb::handle v) {
-       o.kind = nb::cast<bool>(v) ? MergeKind::kSegments : MergeKind::kSlices;
-     }},
-    {"unmatched",
-     [](MergeOptions& o, nb::handle v) {
-       o.selection.unmatched = OneOf<UnmatchedPolicy>(kOnlyCopy, v);
-     }},
 };
 
 constexpr Keyword<RecodeOptions> kRecode[] = {
     {"source", [](RecodeOptions& o, nb::handle v) { Set(o.source.path, v); }},
     {"target", [](RecodeOptions& o, nb::handle v) { Set(o.target.folder, v); }},
-    {"format",
-     [](RecodeOptions& o, nb::handle v) { o.target.format = OneOf<TargetFormat>(kFormats, v); }},
-    {"file_pattern", [](RecodeOptions& o, nb::handle v) { Set(o.files, v); }},
-    {"unmatched",
-     [](RecodeOptions& o, nb::handle v) {
-       o.selection.unmatched = OneOf<UnmatchedPolicy>(kUnmatched, v);
-     }},
 };
 
 struct CommitCall : CommitOptions {
@@ -120,8 +91,6 @@ constexpr Keyword<CommitCall> kCommit[] = {
 constexpr Keyword<InferStrategyOptions> kInferStrategy[] = {
     {"source", [](InferStrategyOptions& o, nb::handle v) { Set(o.source, v); }},
     {"output", [](InferStrategyOptions& o, nb::handle v) { Set(o.output, v); }},
-    {"reference", [](InferStrategyOptions& o, nb::handle v) { Set(o.reference, v); }},
-    {"force", [](InferStrategyOptions& o, nb::handle v) { Set(o.force, v); }},
 };
 
 struct MergeStrategiesCall {
@@ -130,33 +99,22 @@ struct MergeStrategiesCall {
   bool force = false;
 };
 
+OptionParts PartsOf(MergeStrategiesCall& options) { return {.force = &options.force}; }
+
 constexpr Keyword<MergeStrategiesCall> kMergeStrategies[] = {
     {"folder", [](MergeStrategiesCall& o, nb::handle v) { Set(o.folder, v); }},
     {"output", [](MergeStrategiesCall& o, nb::handle v) { Set(o.output, v); }},
-    {"force", [](MergeStrategiesCall& o, nb::handle v) { Set(o.force, v); }},
 };
 
 constexpr Keyword<StrategyConversionOptions> kConvertStrategy[] = {
     {"strategy", [](StrategyConversionOptions& o, nb::handle v) { Set(o.input, v); }},
     {"output", [](StrategyConversionOptions& o, nb::handle v) { Set(o.output, v); }},
-    {"rename", [](StrategyConversionOptions& o, nb::handle v) { o.renames = RenamesOf(v); }},
-    {"force", [](StrategyConversionOptions& o, nb::handle v) { Set(o.force, v); }},
 };
 
 constexpr Keyword<MakeStrategyOptions> kMakeStrategy[] = {
     {"spec", [](MakeStrategyOptions& o, nb::handle v) { Set(o.spec, v); }},
     {"spec_text", [](MakeStrategyOptions& o, nb::handle v) { Set(o.spec_text, v); }},
     {"output", [](MakeStrategyOptions& o, nb::handle v) { Set(o.output, v); }},
-    {"from_", [](MakeStrategyOptions& o, nb::handle v) { Set(o.checkpoint, v); }},
-    {"like", [](MakeStrategyOptions& o, nb::handle v) { Set(o.like.path, v); }},
-    {"src_strategy", [](MakeStrategyOptions& o, nb::handle v) { Set(o.like.strategy, v); }},
-    {"tp", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.tensor_parallel, v); }},
-    {"dp", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.data_parallel, v); }},
-    {"pp", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.pipeline_stages, v); }},
-    {"optimizer_sharding",
-     [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.optimizer_shards, v); }},
-    {"stage_layers", [](MakeStrategyOptions& o, nb::handle v) { Set(o.cluster.stage_layers, v); }},
-    {"force", [](MakeStrategyOptions& o, nb::handle v) { Set(o.force, v); }},
 };
 
 // A conversion that is drawn, and not made.
@@ -288,13 +246,14 @@ void AddCall(nb::module_& module, const char* name, uint32_t options_of, Functio
 
 // As above, for a call that takes no time: it is not watched and cannot be stopped.
 template <typename Options, typename Function, typename Table>
-void AddShortCall(nb::module_& module, const char* name, Function call, const Table& table) {
+void AddShortCall(nb::module_& module, const char* name, uint32_t options_of, Function call,
+                  const Table& table) {
   module.def(
       name,
-      [call, &table](const nb::dict& keywords) {
+      [call, options_of, &table](const nb::dict& keywords) {
         const FileUse use;
         Options options;
-        Fill<Options>(options, keywords, kNoCall, {std::span<const Keyword<Options>>(table)});
+        Fill<Options>(options, keywords, options_of, {std::span<const Keyword<Options>>(table)});
         const auto report = [&] {
           const WithoutGil released;
           return Take(call(options));
@@ -323,11 +282,22 @@ constexpr const char* kTypeNames[] = {"switch",       "switch_or_word",
                                       "key_variable"};
 static_assert(std::size(kTypeNames) == static_cast<size_t>(OptionType::kKeyVariable) + 1);
 
-constexpr std::pair<const char*, Call> kCalls[] = {
-    {"convert", kConvertCall}, {"plan", kPlanCall},     {"report", kReportCall},
-    {"commit", kCommitCall},   {"verify", kVerifyCall}, {"verify_against", kAgainstCall},
-    {"recode", kRecodeCall},   {"merge", kMergeCall},   {"digest", kDigestCall},
-    {"diff", kDiffCall},       {"target", kViewCall},   {"mount", kMountCall}};
+constexpr std::pair<const char*, Call> kCalls[] = {{"convert", kConvertCall},
+                                                   {"plan", kPlanCall},
+                                                   {"report", kReportCall},
+                                                   {"commit", kCommitCall},
+                                                   {"verify", kVerifyCall},
+                                                   {"verify_against", kAgainstCall},
+                                                   {"recode", kRecodeCall},
+                                                   {"merge", kMergeCall},
+                                                   {"digest", kDigestCall},
+                                                   {"diff", kDiffCall},
+                                                   {"target", kViewCall},
+                                                   {"mount", kMountCall},
+                                                   {"make_strategy", kMakeStrategyCall},
+                                                   {"convert_strategy", kConvertStrategyCall},
+                                                   {"merge_strategies", kMergeStrategiesCall},
+                                                   {"infer_strategy", kInferStrategyCall}};
 
 // The option table, as far as signatures follow it.
 nb::list OptionTable() {
@@ -344,6 +314,7 @@ nb::list OptionTable() {
     row["type"] = nb::str(kTypeNames[static_cast<size_t>(option.type)]);
     row["words"] = words;
     row["calls"] = calls;
+    row["required"] = nb::bool_(option.is_required);
     options.append(row);
   }
   return options;
@@ -385,7 +356,8 @@ void AddCalls(nb::module_& module) {
         return CommitWorkers(options);
       },
       kCommit);
-  AddCall<InferStrategyOptions>(module, "infer_strategy", kNoCall, InferStrategy, kInferStrategy);
+  AddCall<InferStrategyOptions>(module, "infer_strategy", kInferStrategyCall, InferStrategy,
+                                kInferStrategy);
   AddCall<AgainstOptions>(module, "verify_against", kAgainstCall, VerifyAgainst,
                           kConversion<AgainstOptions>);
   AddCall<VerifyOptions>(module, "verify", kVerifyCall, Verify, kVerify);
@@ -400,14 +372,15 @@ void AddCalls(nb::module_& module) {
   AddCall<MergeOptions>(module, "merge", kMergeCall, Merge, kMerge);
   AddCall<RecodeOptions>(module, "recode", kRecodeCall, Recode, kRecode);
   AddShortCall<MergeStrategiesCall>(
-      module, "merge_strategies",
+      module, "merge_strategies", kMergeStrategiesCall,
       [](const MergeStrategiesCall& options) {
         return MergeStrategies(options.folder, options.output, options.force);
       },
       kMergeStrategies);
-  AddShortCall<StrategyConversionOptions>(module, "convert_strategy", ConvertStrategyFile,
-                                          kConvertStrategy);
-  AddShortCall<MakeStrategyOptions>(module, "make_strategy", MakeStrategy, kMakeStrategy);
+  AddShortCall<StrategyConversionOptions>(module, "convert_strategy", kConvertStrategyCall,
+                                          ConvertStrategyFile, kConvertStrategy);
+  AddShortCall<MakeStrategyOptions>(module, "make_strategy", kMakeStrategyCall, MakeStrategy,
+                                    kMakeStrategy);
   module.def("source_ranks", &RanksFor, "rank"_a, "src_strategy"_a, "dst_strategy"_a);
   module.def("all_source_ranks", &RanksForAll, "src_strategy"_a, "dst_strategy"_a);
 }

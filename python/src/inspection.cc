@@ -120,7 +120,7 @@ nb::list LayoutsOf(const nb::bytes& path) {
     strategy = Take(ReadStrategy(file));
   }
   nb::list layouts;
-  for (const StrategyStage& stage : strategy->stages()) {
+  for (const Strategy::Stage& stage : strategy->stages()) {
     const std::string prefix =
         strategy->is_pipeline() ? std::to_string(stage.number()) + '-' : std::string();
     for (const auto [name, layout] : stage) {
@@ -181,6 +181,9 @@ void AddInspection(nb::module_& module) {
   module.def("inspect_file", &InspectFile, "path"_a, "key"_a.none(), "takes"_a);
   module.def("inspect_strategy", &InspectStrategy, "path"_a, "takes"_a, "words"_a);
   module.def("layouts_of", &LayoutsOf, "path"_a);
+  module.def(
+      "ranks_of_group", [](const nb::bytes& path) { return Take(ReadGroupInfo(Bytes(path))); },
+      "path"_a);
   module.def("box_of_shard", &BoxOfShard, "device_matrix"_a, "tensor_map"_a, "shard_step"_a,
              "shard_size"_a, "full_shape"_a, "rank"_a);
   module.def("measure_values", &Values, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);

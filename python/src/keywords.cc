@@ -160,7 +160,7 @@ std::optional<OptionValue> ReadKeyword(const Option& option, nb::handle value) {
       break;
     case OptionType::kCasts:
       texts = CastTexts(value);
-      if (texts.empty()) return std::vector<CastRule>();
+      if (texts.empty()) return std::vector<Selection::CastRule>();
       break;
     case OptionType::kRenames:
       return RenamesOf(value);

@@ -99,18 +99,20 @@ class File {
 };
 
 struct OpenOptions : SourceSpec {
-  SourceIo io = SourceIo::kAuto;
+  IoChoice::Source io = IoChoice::Source::kAuto;
 };
 
-constexpr std::pair<std::string_view, SourceIo> kWays[] = {
-    {"auto", SourceIo::kAuto}, {"map", SourceIo::kMap}, {"pread", SourceIo::kPread}};
+constexpr std::pair<std::string_view, IoChoice::Source> kWays[] = {
+    {"auto", IoChoice::Source::kAuto},
+    {"map", IoChoice::Source::kMap},
+    {"pread", IoChoice::Source::kPread}};
 
 constexpr Keyword<OpenOptions> kOpen[] = {
     {"path", [](OpenOptions& o, nb::handle v) { SetSource(o, v); }},
     {"strategy", [](OpenOptions& o, nb::handle v) { Set(o.strategy, v); }},
     {"suffix", [](OpenOptions& o, nb::handle v) { Set(o.suffix, v); }},
     {"group_info", [](OpenOptions& o, nb::handle v) { Set(o.group_info, v); }},
-    {"io", [](OpenOptions& o, nb::handle v) { o.io = OneOf<SourceIo>(kWays, v); }},
+    {"io", [](OpenOptions& o, nb::handle v) { o.io = OneOf<IoChoice::Source>(kWays, v); }},
     {"key", [](OpenOptions& o, nb::handle v) { o.key = KeyOf(nb::cast<const Key*>(v)); }},
 };
 

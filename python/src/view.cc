@@ -54,7 +54,7 @@ class View {
 
   nb::tuple Files() const {
     nb::list files;
-    for (const TargetFileSummary& file : view().files()) files.append(PartOf(file, {}));
+    for (const PlanReport::TargetFile& file : view().files()) files.append(PartOf(file, {}));
     return nb::tuple(files);
   }
 

@@ -263,7 +263,7 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
     spans.emplace_back(state_->map.get() + range.offset, range.length);
   };
   for (const ByteRange& range : parameter->content) add(range);
-  for (const MapTensorPart& part : parameter->map_tensor) add(part.content);
+  for (const StoredArray::MapTensorPart& part : parameter->map_tensor) add(part.content);
   return spans;
 }
 
@@ -288,7 +288,8 @@ struct ShardedCheckpoint::State {
   std::vector<RankFiles::File> files;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
 
-  static Result<ShardedCheckpoint> Open(const SourceSpec& spec, SourceIo io = SourceIo::kAuto);
+  static Result<ShardedCheckpoint> Open(const SourceSpec& spec,
+                                        IoChoice::Source io = IoChoice::Source::kAuto);
   Status List();
   // Fails unless there is such a tensor, with such a box, and of `bytes` bytes if given. Returns
   // the bytes.
@@ -304,7 +305,7 @@ ShardedCheckpoint::~ShardedCheckpoint() = default;
 Status ShardedCheckpoint::State::List() {
   RESHARD_ASSIGN_OR_RETURN(
       const std::vector<std::string> names,
-      MindSporeTarget(source->tensors(), source->rule(), "", UnmatchedPolicy::kCopy)
+      MindSporeTarget(source->tensors(), source->rule(), "", Selection::Unmatched::kCopy)
           .NamesInOrder(0));
   PlanFindings findings;
   for (const std::string& name : names) {
@@ -338,7 +339,8 @@ Result<uint64_t> ShardedCheckpoint::State::CheckBox(std::string_view name, const
   return expected;
 }
 
-Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec, SourceIo io) {
+Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec,
+                                                         IoChoice::Source io) {
   return CatchOutOfMemory([&]() -> Result<ShardedCheckpoint> {
     auto state = std::make_unique<State>();
     SourceLimits limits;
@@ -359,7 +361,7 @@ Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
       {.path = folder, .strategy = strategy, .suffix = suffix, .key = std::move(key)});
 }
 
-Result<ShardedCheckpoint> ShardedCheckpoint::Open(const SourceSpec& source, SourceIo io) {
+Result<ShardedCheckpoint> ShardedCheckpoint::Open(const SourceSpec& source, IoChoice::Source io) {
   return State::Open(source, io);
 }
 
@@ -520,7 +522,7 @@ Result<std::vector<ShardedCheckpoint::StoredPart>> ShardedCheckpoint::ReadOther(
       RESHARD_RETURN_IF_ERROR(
           add("str", {static_cast<int64_t>(content.length / kCodePointBytes)}, content));
     }
-    for (const MapTensorPart& part : array->map_tensor) {
+    for (const StoredArray::MapTensorPart& part : array->map_tensor) {
       RESHARD_RETURN_IF_ERROR(add(part.type, part.shape, part.content));
     }
     RESHARD_RETURN_IF_ERROR(files.VerifyUnchanged({&tensor.file, 1}));

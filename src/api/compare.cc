@@ -328,21 +328,21 @@ Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
   });
 }
 
-std::string_view DamageKindName(Damage::Kind kind) {
+std::string_view DamageKindName(DamageReport::Damage::Kind kind) {
   switch (kind) {
-    case Damage::Kind::kManifest:
+    case DamageReport::Damage::Kind::kManifest:
       return "damaged manifest";
-    case Damage::Kind::kRecord:
+    case DamageReport::Damage::Kind::kRecord:
       return "damaged record";
-    case Damage::Kind::kMissing:
+    case DamageReport::Damage::Kind::kMissing:
       return "missing";
-    case Damage::Kind::kNoFile:
+    case DamageReport::Damage::Kind::kNoFile:
       return "no file";
-    case Damage::Kind::kSize:
+    case DamageReport::Damage::Kind::kSize:
       return "other size";
-    case Damage::Kind::kNotListed:
+    case DamageReport::Damage::Kind::kNotListed:
       return "not listed";
-    case Damage::Kind::kContent:
+    case DamageReport::Damage::Kind::kContent:
       return "other content";
   }
   return "";

@@ -66,7 +66,7 @@ Result<std::vector<std::string>> ListFiles(const MergeOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source).KindOf(source));
     if (kind != PathKind::kDirectory) {
       files.push_back(source);
-    } else if (options.kind == MergeKind::kSegments) {
+    } else if (options.segments) {
       RESHARD_RETURN_IF_ERROR(AddSegments(source, files));
     } else {
       return InvalidArgumentError(fmt::format(
@@ -124,13 +124,12 @@ Result<std::vector<TableHandle>> ReadTables(OpenedSource& source) {
 }
 
 Status CheckOptions(const MergeOptions& options) {
-  RESHARD_RETURN_IF_ERROR(
-      CheckTakes(options, kMergeCall, "Merge", {"source.strategy", "unmatched"}));
-  if (options.kind == MergeKind::kSegments && !options.source.strategy.empty()) {
+  RESHARD_RETURN_IF_ERROR(CheckTakes(options, kMergeCall, "Merge"));
+  if (options.segments && !options.source.strategy.empty()) {
     return InvalidArgumentError("segments hold whole parameters and have no strategy");
   }
-  const std::optional<UnmatchedPolicy>& unmatched = options.selection.unmatched;
-  if (unmatched && unmatched != UnmatchedPolicy::kCopy) {
+  const std::optional<Selection::Unmatched>& unmatched = options.selection.unmatched;
+  if (unmatched && unmatched != Selection::Unmatched::kCopy) {
     return InvalidArgumentError("`unmatched` of a merge is kCopy, or not given");
   }
   return CheckJobs(options.run.jobs);
@@ -145,9 +144,9 @@ Status CheckPlaces(const MergeOptions& options, const OpenedSource& source,
   for (const TableHandle& table : tables) {
     files.push_back({source.files().path(table->file()), &*table, table->sharding_info()});
   }
-  const TakenAs as = options.kind == MergeKind::kSegments ? TakenAs::kWhole
-                     : options.source.strategy.empty()    ? TakenAs::kSlices
-                                                          : TakenAs::kPlaced;
+  const TakenAs as = options.segments                  ? TakenAs::kWhole
+                     : options.source.strategy.empty() ? TakenAs::kSlices
+                                                       : TakenAs::kPlaced;
   return CheckSavedOffsets(files, as);
 }
 
@@ -158,8 +157,8 @@ Result<std::unique_ptr<MergeTarget>> MakeTarget(const MergeOptions& options, Ope
                          source.tables(),
                          options.output,
                          {options.selection.include, options.selection.exclude, {}},
-                         options.selection.unmatched == UnmatchedPolicy::kCopy};
-  if (options.kind == MergeKind::kSegments) return MergeSegments(files);
+                         options.selection.unmatched == Selection::Unmatched::kCopy};
+  if (options.segments) return MergeSegments(files);
   if (options.source.strategy.empty()) return MergeSlices(files, nullptr);
   RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, LoadStrategy(options.source.strategy));
   return MergeSlices(files, &strategy);
@@ -231,12 +230,12 @@ Result<MergeReport> Merge(const MergeOptions& options) {
     MergeReport report;
     static_cast<Findings&>(report) = std::move(opened.plan.findings);
     report.sources = paths;
-    if (options.kind == MergeKind::kSlices) WarnOfOrder(paths, report.warnings);
+    if (!options.segments) WarnOfOrder(paths, report.warnings);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
                              FitMemory(first, HeldOf(source), opened.work(), report.warnings));
     RESHARD_ASSIGN_OR_RETURN(SingleOutput output,
                              SingleOutput::Claim(options.output, options.force));
-    const TargetFileSummary& file = opened.work().targets.front();
+    const PlanReport::TargetFile& file = opened.work().targets.front();
     RESHARD_RETURN_IF_ERROR(CheckSpace(output.folder(), file.size).status());
 
     report.bytes_written = file.size;
@@ -246,11 +245,11 @@ Result<MergeReport> Merge(const MergeOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles checked, FindCrcFiles(source, numbers));
     const CountedWork work(
         options.run, {.total_bytes = checked.bytes + report.bytes_compared + report.bytes_written,
-                      .phase = Phase::kCheck,
+                      .phase = Progress::Phase::kCheck,
                       .total_files = 1});
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, checked, work.work()));
     RESHARD_RETURN_IF_ERROR(CheckEqual(source.files(), equal, work.work()));
-    work.Enter(Phase::kWrite);
+    work.Enter(Progress::Phase::kWrite);
     TimelineRecorder timeline(false);
     const std::vector<TargetShare> whole = {{0, {0, {0, file.size}}}};
     RESHARD_RETURN_IF_ERROR(WriteTargets({opened, options, budget, timeline}, whole,
@@ -258,7 +257,7 @@ Result<MergeReport> Merge(const MergeOptions& options) {
                                           StorageOf(output.folder().fd()), /*fingerprint=*/""},
                                          work.work())
                                 .status());
-    work.Enter(Phase::kPublish);
+    work.Enter(Progress::Phase::kPublish);
     RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
     RESHARD_RETURN_IF_ERROR(output.Publish());
     return report;

@@ -111,9 +111,9 @@ Result<CheckpointContents> ReadAllRanks(const SourceTensors& opened, const Share
                       work);
 }
 
-RankFindings FindingsOf(const std::vector<SourceTensor>& tensors,
-                        const CheckpointContents& contents) {
-  RankFindings findings = {contents.replicas, {}};
+DigestReport::RankFindings FindingsOf(const std::vector<SourceTensor>& tensors,
+                                      const CheckpointContents& contents) {
+  DigestReport::RankFindings findings = {contents.replicas, {}};
   for (size_t i = 0; i < contents.values.size(); ++i) {
     if (contents.values[i].size() > 1) findings.own_values.push_back(tensors[i].name);
   }

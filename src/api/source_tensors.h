@@ -61,8 +61,8 @@ Result<Reading> FindReading(const SourceTensors& opened);
 Result<CheckpointContents> ReadAllRanks(const SourceTensors& opened, const SharedWork& work);
 
 // Returns what was found of ranks that hold the same parameters.
-RankFindings FindingsOf(const std::vector<SourceTensor>& tensors,
-                        const CheckpointContents& contents);
+DigestReport::RankFindings FindingsOf(const std::vector<SourceTensor>& tensors,
+                                      const CheckpointContents& contents);
 
 }  // namespace reshard
 

@@ -147,7 +147,7 @@ Result<LayoutTable> InferLayouts(const std::vector<StageParameter>& parameters,
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].name;
     if (findings[i].chosen) {
-      layouts.push_back(LayoutEntry{name, findings[i].chosen->layout});
+      layouts.push_back(Strategy::Entry{name, findings[i].chosen->layout});
       if (findings[i].open) open.push_back(Quote(name));
     } else if (findings[i].left_out) {
       left_out.push_back(Quote(name));

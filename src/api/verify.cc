@@ -123,7 +123,8 @@ Status CheckTaken(const Completed& all, const OpenedSource& source) {
 std::optional<TargetFormat> FormatThere(const OpenedSource& source, const AgainstOptions& options) {
   const auto target_in = [&](TargetFormat format) {
     return MindSporeTarget(source.tensors(), source.rule(), options.target.prefix,
-                           UnmatchedPolicy::kCopy, {}, ContainerOf(format), options.target.names);
+                           Selection::Unmatched::kCopy, {}, ContainerOf(format),
+                           options.target.names);
   };
   const MindSporeTarget ckpt = target_in(TargetFormat::kCkpt);
   const MindSporeTarget safetensors = target_in(TargetFormat::kSafetensors);
@@ -194,7 +195,7 @@ Result<std::vector<std::string>> OtherRankFolders(const std::string& folder, int
 // Refuses a set of several ranks that was to be proved as full tensors, for which no target
 // strategy is given.
 Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string>& other_ranks,
-                    const TargetFileSummary& first) {
+                    const PlanReport::TargetFile& first) {
   const bool is_of_ranks = !options.target.strategy.empty() || HasCluster(options.target);
   if (is_of_ranks || other_ranks.empty()) return {};
   const std::string path = fmt::format("{}/{}", options.target.folder, first.path);
@@ -208,10 +209,11 @@ Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string
 
 // Warns if the sizes show that the files belong to another conversion.
 void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<Warning>& warnings) {
-  const auto others = std::count_if(
-      report.differences.begin(), report.differences.end(), [](const FileDifference& difference) {
-        return difference.found_size && *difference.found_size != difference.expected_size;
-      });
+  const auto others = std::count_if(report.differences.begin(), report.differences.end(),
+                                    [](const AgainstReport::FileDifference& difference) {
+                                      return difference.found_size &&
+                                             *difference.found_size != difference.expected_size;
+                                    });
   if (static_cast<uint64_t>(others) == found) {
     warnings.push_back(
         {WarningCode::kOtherConversion,
@@ -234,7 +236,7 @@ Status AddLeftOvers(const std::string& folder, const ManifestSet& set, DamageRep
   RESHARD_ASSIGN_OR_RETURN(const std::vector<LeftOver> found, FindLeftOvers(rules));
   for (const LeftOver& left : found) {
     report.damages.push_back({.path = left.path,
-                              .kind = Damage::Kind::kNotListed,
+                              .kind = DamageReport::Damage::Kind::kNotListed,
                               .detail = left.why + "; remove it, or move it to another folder"});
   }
   return {};
@@ -337,7 +339,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
                                     ? options.source.key
                                     : options.target.encryption_key,
                                 work.work());
-    for (const TargetFileSummary& file : opened.work().targets) {
+    for (const PlanReport::TargetFile& file : opened.work().targets) {
       if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
       RESHARD_ASSIGN_OR_RETURN(PlanHandle plan, opened.TakePlan(file));
       RESHARD_RETURN_IF_ERROR(comparison.Add(std::move(plan)));

@@ -273,12 +273,13 @@ Result<uint64_t> WriteCheckpoint(std::span<const ArrayToWrite> arrays,
     RESHARD_ASSIGN_OR_RETURN(SingleOutput output,
                              SingleOutput::Claim(options.output, options.force));
     RESHARD_RETURN_IF_ERROR(CheckSpace(output.folder(), size).status());
-    const CountedWork work(options.run, {.total_bytes = encoded.size, .phase = Phase::kWrite});
+    const CountedWork work(options.run,
+                           {.total_bytes = encoded.size, .phase = Progress::Phase::kWrite});
     WriteBack write_back(kWriteBackBytes);
     RESHARD_ASSIGN_OR_RETURN(StagedFile file,
                              output.Create(size, {WriteMode::kBuffered, &write_back}));
     RESHARD_RETURN_IF_ERROR(Write(encoded, options, work.work(), file));
-    work.Enter(Phase::kPublish);
+    work.Enter(Progress::Phase::kPublish);
     RESHARD_RETURN_IF_ERROR(output.Publish());
     return size;
   });

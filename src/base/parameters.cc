@@ -147,7 +147,8 @@ std::string_view TorchState(std::string_view name) {
 
 // Whether the checkpoint has the parameter that `name` would be a state of, or another state of
 // that parameter.
-bool IsStateOfParameter(const StateName& state, std::string_view name, const HasParameter& has) {
+bool IsStateOfParameter(const StateName& state, std::string_view name,
+                        const std::function<bool(std::string_view)>& has) {
   const std::string_view parameter = name.substr(state.text.size());
   if (parameter.empty()) return false;
   if (has(parameter)) return true;
@@ -228,7 +229,8 @@ std::optional<size_t> GlobList::FirstMatch(std::string_view name) const {
 
 inline namespace v0_1 {
 
-std::string_view OptimizerGroup(std::string_view name, const HasParameter& has) {
+std::string_view OptimizerGroup(std::string_view name,
+                                const std::function<bool(std::string_view)>& has) {
   const StateName* const state = StateOf(name);
   if (state == nullptr) return TorchState(name);
   return !IsWord(state->text) || IsStateOfParameter(*state, name, has) ? GroupOf(*state)

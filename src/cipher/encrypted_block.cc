@@ -27,7 +27,7 @@ struct ModeFormat {
   uint32_t magic;
   std::string_view name;
 };
-// By EncryptionMode.
+// By TargetSpec::EncryptionMode.
 constexpr std::array<ModeFormat, 3> kModes = {{
     {0x7F3A5ED8, "AES-GCM"},
     {0x7F3A5ED9, "AES-CBC"},
@@ -226,20 +226,20 @@ std::shared_ptr<EVP_CIPHER> Fetch(const std::string& name) {
 namespace {
 
 // Returns OpenSSL's name. Errors: kInvalidArgument for a key of an unsupported length.
-Result<std::string> AlgorithmFor(const EncryptionKey& key, EncryptionMode mode,
+Result<std::string> AlgorithmFor(const EncryptionKey& key, TargetSpec::EncryptionMode mode,
                                  std::string_view part = {}) {
   const size_t length = key.bytes().size();
-  const bool is_sm4 = mode == EncryptionMode::kSm4Cbc;
+  const bool is_sm4 = mode == TargetSpec::EncryptionMode::kSm4Cbc;
   if (is_sm4 && length != 16) {
     return InvalidArgumentError(
         fmt::format("SM4-CBC takes a key of 16 bytes, found one of {}", length));
   }
   const std::string name = is_sm4 ? "SM4" : fmt::format("AES-{}", 8 * length);
-  const std::string_view usual = mode == EncryptionMode::kAesGcm ? "-GCM" : "-CBC";
+  const std::string_view usual = mode == TargetSpec::EncryptionMode::kAesGcm ? "-GCM" : "-CBC";
   return name + std::string(part.empty() ? usual : part);
 }
 
-Status NoAlgorithm(EncryptionMode mode) {
+Status NoAlgorithm(TargetSpec::EncryptionMode mode) {
   return UnsupportedError(fmt::format("this OpenSSL has no {}; use one that was built with it",
                                       EncryptionModeName(mode)));
 }
@@ -254,22 +254,22 @@ struct BlockCipher::Algorithms {
 
 inline namespace v0_1 {
 
-std::string_view EncryptionModeName(EncryptionMode mode) {
+std::string_view EncryptionModeName(TargetSpec::EncryptionMode mode) {
   return kModes[static_cast<size_t>(mode)].name;
 }
 
-std::optional<EncryptionMode> ParseEncryptionMode(std::string_view name) {
+std::optional<TargetSpec::EncryptionMode> ParseEncryptionMode(std::string_view name) {
   for (size_t i = 0; i < kModes.size(); ++i) {
-    if (kModes[i].name == name) return static_cast<EncryptionMode>(i);
+    if (kModes[i].name == name) return static_cast<TargetSpec::EncryptionMode>(i);
   }
   return std::nullopt;
 }
 
 }  // namespace v0_1
 
-uint64_t EncryptedBytes(EncryptionMode mode, uint64_t plain) {
+uint64_t EncryptedBytes(TargetSpec::EncryptionMode mode, uint64_t plain) {
   const auto of_block = [mode](uint64_t bytes) {
-    const bool is_gcm = mode == EncryptionMode::kAesGcm;
+    const bool is_gcm = mode == TargetSpec::EncryptionMode::kAesGcm;
     return BlockHeaderBytes(mode) + (is_gcm ? bytes : (bytes / kCipherUnit + 1) * kCipherUnit);
   };
   const uint64_t rest = plain % kPlainBlockBytes;
@@ -292,17 +292,17 @@ Result<std::string> KeyCheck(const EncryptionKey& key) {
   return text;
 }
 
-std::optional<EncryptionMode> EncryptionModeOf(std::span<const std::byte> head) {
+std::optional<TargetSpec::EncryptionMode> EncryptionModeOf(std::span<const std::byte> head) {
   if (head.size() < kMagicBytes) return std::nullopt;
   const uint32_t magic = LittleEndian32(head);
   for (size_t i = 0; i < kModes.size(); ++i) {
-    if (kModes[i].magic == magic) return static_cast<EncryptionMode>(i);
+    if (kModes[i].magic == magic) return static_cast<TargetSpec::EncryptionMode>(i);
   }
   return std::nullopt;
 }
 
-Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std::byte> header,
-                                        uint64_t left) {
+Result<EncryptedBlock> ParseBlockHeader(TargetSpec::EncryptionMode mode,
+                                        std::span<const std::byte> header, uint64_t left) {
   const size_t header_bytes = BlockHeaderBytes(mode);
   if (header.size() < header_bytes) {
     return CorruptError(
@@ -310,7 +310,7 @@ Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std
                     "cut off?",
                     header_bytes, header.size()));
   }
-  const std::optional<EncryptionMode> found = EncryptionModeOf(header);
+  const std::optional<TargetSpec::EncryptionMode> found = EncryptionModeOf(header);
   if (found != mode) {
     return CorruptError(fmt::format("expected a block of {}, found {}", EncryptionModeName(mode),
                                     found ? std::string(EncryptionModeName(*found))
@@ -327,7 +327,7 @@ Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std
     std::memcpy(bytes.data(), header.data() + at, bytes.size());
     at += bytes.size();
   };
-  if (mode == EncryptionMode::kAesGcm) take_bytes(block.tag);
+  if (mode == TargetSpec::EncryptionMode::kAesGcm) take_bytes(block.tag);
   const uint32_t rest = take_number();
   const uint32_t iv_bytes = take_number();
   if (iv_bytes != kIvBytes) {
@@ -345,21 +345,22 @@ Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std
                                     block.cipher_bytes, left - header_bytes));
   }
   if (block.cipher_bytes == 0 ||
-      (mode != EncryptionMode::kAesGcm && block.cipher_bytes % kCipherUnit != 0)) {
+      (mode != TargetSpec::EncryptionMode::kAesGcm && block.cipher_bytes % kCipherUnit != 0)) {
     return CorruptError(fmt::format(
         "expected {} encrypted bytes, found {}",
-        mode == EncryptionMode::kAesGcm ? "one or more" : "a multiple of 16", block.cipher_bytes));
+        mode == TargetSpec::EncryptionMode::kAesGcm ? "one or more" : "a multiple of 16",
+        block.cipher_bytes));
   }
   return block;
 }
 
 Result<BlockCipher> BlockCipher::Make(std::shared_ptr<const EncryptionKey> key,
-                                      EncryptionMode mode) {
+                                      TargetSpec::EncryptionMode mode) {
   RESHARD_ASSIGN_OR_RETURN(const std::string usual, AlgorithmFor(*key, mode));
   const auto algorithms = std::make_shared<Algorithms>();
   algorithms->whole = Fetch(usual);
   algorithms->part = algorithms->whole;
-  if (mode == EncryptionMode::kAesGcm) {
+  if (mode == TargetSpec::EncryptionMode::kAesGcm) {
     RESHARD_ASSIGN_OR_RETURN(const std::string counter, AlgorithmFor(*key, mode, "-CTR"));
     algorithms->part = Fetch(counter);
   }
@@ -369,7 +370,7 @@ Result<BlockCipher> BlockCipher::Make(std::shared_ptr<const EncryptionKey> key,
 
 Result<uint32_t> BlockCipher::PlainBytes(const EncryptedBlock& block,
                                          const CipherBytes& cipher) const {
-  if (mode_ == EncryptionMode::kAesGcm) return block.cipher_bytes;
+  if (mode_ == TargetSpec::EncryptionMode::kAesGcm) return block.cipher_bytes;
   std::array<std::byte, kCipherUnit> last;
   RESHARD_RETURN_IF_ERROR(Decrypt(block, block.cipher_bytes - last.size(), last, cipher));
   const auto padding = std::to_integer<uint32_t>(last.back());
@@ -383,7 +384,7 @@ Result<uint32_t> BlockCipher::PlainBytes(const EncryptedBlock& block,
 }
 
 Status BlockCipher::Authenticate(const EncryptedBlock& block, const CipherBytes& cipher) const {
-  if (mode_ != EncryptionMode::kAesGcm) return {};
+  if (mode_ != TargetSpec::EncryptionMode::kAesGcm) return {};
   static_assert(kGcmNonceBytes <= kIvBytes && kTagBytes == kCipherUnit);
   RESHARD_ASSIGN_OR_RETURN(TagOfCipher tag,
                            TagOfCipher::Begin(algorithms_->whole.get(), *key_, block.iv.data()));
@@ -409,7 +410,7 @@ Status BlockCipher::Authenticate(const EncryptedBlock& block, const CipherBytes&
 
 Status BlockCipher::DecryptWhole(const EncryptedBlock& block, std::span<std::byte> plain,
                                  const CipherBytes& cipher) const {
-  assert(mode_ == EncryptionMode::kAesGcm && plain.size() == block.cipher_bytes);
+  assert(mode_ == TargetSpec::EncryptionMode::kAesGcm && plain.size() == block.cipher_bytes);
   RESHARD_ASSIGN_OR_RETURN(
       CipherPass pass,
       CipherPass::Begin(algorithms_->whole.get(), *key_, block.iv.data(), CipherPass::kDecrypt));
@@ -430,7 +431,7 @@ Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
   assert(end <= block.cipher_bytes);
   const uint64_t first = offset / kCipherUnit * kCipherUnit;
   std::array<std::byte, kCipherUnit> nonce = block.iv;
-  if (mode_ == EncryptionMode::kAesGcm) {
+  if (mode_ == TargetSpec::EncryptionMode::kAesGcm) {
     // Below 2^32: a block has fewer than 2^28 units.
     const auto counter = static_cast<uint32_t>(kFirstCounter + first / kCipherUnit);
     for (size_t i = 0; i < sizeof(counter); ++i) {
@@ -469,7 +470,7 @@ Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
 }
 
 Result<BlockEnds> BlockCipher::Encrypt(std::span<std::byte> plain) const {
-  const bool is_gcm = mode_ == EncryptionMode::kAesGcm;
+  const bool is_gcm = mode_ == TargetSpec::EncryptionMode::kAesGcm;
   std::array<std::byte, kIvBytes> iv;
   if (RAND_bytes(Unsigned(iv.data()), kIvBytes) != 1) return OpenSslError();
   RESHARD_ASSIGN_OR_RETURN(CipherPass pass, CipherPass::Begin(algorithms_->whole.get(), *key_,
@@ -509,7 +510,7 @@ Result<BlockEnds> BlockCipher::Encrypt(std::span<std::byte> plain) const {
   return ends;
 }
 
-Status CheckKey(const EncryptionKey& key, EncryptionMode mode) {
+Status CheckKey(const EncryptionKey& key, TargetSpec::EncryptionMode mode) {
   RESHARD_ASSIGN_OR_RETURN(const std::string name, AlgorithmFor(key, mode));
   return Fetch(name) == nullptr ? NoAlgorithm(mode) : Status();
 }

@@ -29,10 +29,10 @@ inline constexpr size_t kCipherUnit = 16;
 
 // Returns the mode of a block that begins with `head`, kMagicBytes or more; no value if it is not a
 // block.
-std::optional<EncryptionMode> EncryptionModeOf(std::span<const std::byte> head);
+std::optional<TargetSpec::EncryptionMode> EncryptionModeOf(std::span<const std::byte> head);
 
-constexpr size_t BlockHeaderBytes(EncryptionMode mode) {
-  return mode == EncryptionMode::kAesGcm ? kMostBlockHeader : 32;
+constexpr size_t BlockHeaderBytes(TargetSpec::EncryptionMode mode) {
+  return mode == TargetSpec::EncryptionMode::kAesGcm ? kMostBlockHeader : 32;
 }
 
 struct EncryptedBlock {
@@ -44,8 +44,8 @@ struct EncryptedBlock {
 // Parses the header of a block. `header` begins the block and reaches the header's end, or the end
 // of the file. The file has `left` bytes from the block's begin on. Errors: kCorrupt, naming the
 // expected and found values, and the place in the block.
-Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std::byte> header,
-                                        uint64_t left);
+Result<EncryptedBlock> ParseBlockHeader(TargetSpec::EncryptionMode mode,
+                                        std::span<const std::byte> header, uint64_t left);
 
 // The bytes of a block that do not take the place of its plain bytes.
 struct BlockEnds {
@@ -63,9 +63,10 @@ class BlockCipher {
  public:
   // Errors: kInvalidArgument for a key of a length that the mode does not take; kUnsupported if
   // OpenSSL was built without the mode.
-  static Result<BlockCipher> Make(std::shared_ptr<const EncryptionKey> key, EncryptionMode mode);
+  static Result<BlockCipher> Make(std::shared_ptr<const EncryptionKey> key,
+                                  TargetSpec::EncryptionMode mode);
 
-  EncryptionMode mode() const { return mode_; }
+  TargetSpec::EncryptionMode mode() const { return mode_; }
 
   // Returns how many plain bytes the block has, one or more; reads the last cipher bytes. The
   // padding of CBC, the only evidence for a key there, is checked.
@@ -90,12 +91,12 @@ class BlockCipher {
 
  private:
   struct Algorithms;
-  BlockCipher(std::shared_ptr<const EncryptionKey> key, EncryptionMode mode,
+  BlockCipher(std::shared_ptr<const EncryptionKey> key, TargetSpec::EncryptionMode mode,
               std::shared_ptr<const Algorithms> algorithms)
       : key_(std::move(key)), mode_(mode), algorithms_(std::move(algorithms)) {}
 
   std::shared_ptr<const EncryptionKey> key_;
-  EncryptionMode mode_;
+  TargetSpec::EncryptionMode mode_;
   std::shared_ptr<const Algorithms> algorithms_;
 };
 
@@ -105,7 +106,7 @@ class BlockCipher {
 inline constexpr uint64_t kPlainBlockBytes = uint64_t{512} << 10;
 
 // Returns how many bytes a file of `plain` bytes has once it is encrypted.
-uint64_t EncryptedBytes(EncryptionMode mode, uint64_t plain);
+uint64_t EncryptedBytes(TargetSpec::EncryptionMode mode, uint64_t plain);
 
 // Returns 32 hexadecimal digits that tell whether two keys are equal, and reveal no more. Errors:
 // kInternal for errors of OpenSSL.
@@ -113,7 +114,7 @@ Result<std::string> KeyCheck(const EncryptionKey& key);
 
 // Returns ok for a key that the mode takes. Errors: kInvalidArgument, kUnsupported, as
 // BlockCipher::Make.
-Status CheckKey(const EncryptionKey& key, EncryptionMode mode);
+Status CheckKey(const EncryptionKey& key, TargetSpec::EncryptionMode mode);
 
 }  // namespace reshard
 

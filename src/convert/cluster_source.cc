@@ -84,7 +84,7 @@ size_t DimsOf(const ParameterLayout& layout) {
 // Adds the layout that `strategy` has for `parameter`.
 Status AddLayout(const Strategy& strategy, ClusterParameter& parameter) {
   parameter.source_stages = 0;
-  for (const StrategyStage& stage : strategy.stages()) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
     const ParameterLayout* const layout = stage.Find(parameter.name);
     if (layout == nullptr) continue;
     if (parameter.source_stages++ > 0) continue;
@@ -100,8 +100,8 @@ Status AddLayout(const Strategy& strategy, ClusterParameter& parameter) {
 
 Result<ClusterSource> SourceOfStrategy(const Strategy& strategy) {
   ClusterSource source{.name = strategy.path(), .has_strategy = true, .parameters = {}};
-  for (const StrategyStage& stage : strategy.stages()) {
-    for (const LayoutEntry named : stage) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
+    for (const Strategy::Entry named : stage) {
       if (strategy.LowestStage(named.name) != stage.number()) continue;
       ClusterParameter parameter{.name = std::string(named.name), .dims = DimsOf(named.layout)};
       RESHARD_RETURN_IF_ERROR(AddLayout(strategy, parameter));

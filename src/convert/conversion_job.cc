@@ -90,7 +90,7 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
     const auto folder = stat(path.has_parent_path() ? path.parent_path().string() : ".");
     if (folder.ok() && !source.each_alone()) folders.emplace(folder->key(), &file);
   }
-  for (const TargetFileSummary& target : work.targets) {
+  for (const PlanReport::TargetFile& target : work.targets) {
     const std::string path = fmt::format("{}/{}", target_folder, target.path);
     RESHARD_RETURN_IF_ERROR(CheckReplacesNoInput(source, path));
     RESHARD_RETURN_IF_ERROR(
@@ -151,7 +151,7 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
   ConversionSpec spec = given;
   const TargetSpec& target = spec.target;
   const Selection& selection = spec.selection;
-  const UnmatchedPolicy unmatched = selection.unmatched.value_or(UnmatchedPolicy::kCopy);
+  const Selection::Unmatched unmatched = selection.unmatched.value_or(Selection::Unmatched::kCopy);
   Xxh3 digest;
   digest.Update("reshard plan 1\n");
   digest.Update(Delimited(target.prefix));
@@ -182,7 +182,7 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
   for (const auto& [from, to] : selection.renames.patterns) {
     digest.Update(fmt::format("rename pattern {}{}\n", Delimited(from), Delimited(to)));
   }
-  for (const CastRule& rule : selection.casts) {
+  for (const Selection::CastRule& rule : selection.casts) {
     digest.Update(fmt::format("cast {}{}\n", Delimited(rule.pattern),
                               rule.dtype ? DTypeName(*rule.dtype) : "keep"));
   }
@@ -264,7 +264,7 @@ std::string StrategyDigest(const Strategy& strategy) {
       fmt::format("pipeline={} own_stage={}\n", strategy.is_pipeline(), strategy.own_stage()));
   std::map<const ParameterLayout*, std::string> known;  // equal ones are held once
   std::string line;
-  for (const StrategyStage& stage : strategy.stages()) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
     digest.Update("stage\n");
     for (const auto [name, layout] : stage) {
       std::string& words = known[&layout];
@@ -292,7 +292,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   const TargetSpec& target = options.target;
   std::vector<std::string> paths;
   paths.reserve(work.targets.size());
-  for (const TargetFileSummary& file : work.targets) paths.push_back(file.path);
+  for (const PlanReport::TargetFile& file : work.targets) paths.push_back(file.path);
   if (target.encryption_key) NoteKeyFile(target.encryption_key->file());
   RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(target.folder, paths));
   RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, options.source.path, target.folder));
@@ -309,7 +309,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   if (target.encryption) {
     RESHARD_ASSIGN_OR_RETURN(spec.key_check, KeyCheck(*target.encryption_key));
   }
-  for (const TargetFileSummary& file : work.targets) {
+  for (const PlanReport::TargetFile& file : work.targets) {
     spec.files.push_back({.path = file.path, .size = file.size});
     spec.files.back().encryption = target.encryption;
     spec.files.back().key_check = spec.key_check;

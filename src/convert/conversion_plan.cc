@@ -43,7 +43,7 @@ size_t TableBytes(std::string_view name) { return 3 * sizeof(StoredArray) + name
 
 // The kept facts of a target rank's plan.
 struct PlanSums {
-  TargetFileSummary target;
+  PlanReport::TargetFile target;
   std::vector<FileId> sources;
   uint64_t bytes_read = 0;
   uint64_t shortest_run = 0;
@@ -117,7 +117,7 @@ class TargetPlanning {
   Status Plan(std::span<const int64_t> ranks) {
     // Side by side from the begin on: to grow takes twice as much.
     RESHARD_RETURN_IF_ERROR(
-        CheckMemory(source_.tensors().memory(), ranks.size() * sizeof(TargetFileSummary)));
+        CheckMemory(source_.tensors().memory(), ranks.size() * sizeof(PlanReport::TargetFile)));
     work_.targets.reserve(ranks.size());
     std::optional<int64_t> stage;  // the stage whose first rank is planned; the others follow it
     while (!ranks.empty()) {
@@ -312,13 +312,13 @@ UnifiedPlace PlaceOf(const OpenedSource& source, std::string_view name) {
 
 }  // namespace
 
-SourceAccess AccessOf(SourceIo io) {
+SourceAccess AccessOf(IoChoice::Source io) {
   switch (io) {
-    case SourceIo::kMap:
+    case IoChoice::Source::kMap:
       return SourceAccess::kMap;
-    case SourceIo::kPread:
+    case IoChoice::Source::kPread:
       return SourceAccess::kPread;
-    case SourceIo::kAuto:
+    case IoChoice::Source::kAuto:
       break;
   }
   return SourceAccess::kAuto;
@@ -352,7 +352,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
   ConversionTarget target;
   auto ranks = std::make_unique<MindSporeTarget>(
       source.tensors(), source.rule(), spec.prefix,
-      selection.unmatched.value_or(UnmatchedPolicy::kCopy), ChoiceOf(selection),
+      selection.unmatched.value_or(Selection::Unmatched::kCopy), ChoiceOf(selection),
       TargetContainer(source, spec), spec.names);
   ranks->set_states_crc(spec.states_crc);
   target.ranks = std::move(ranks);
@@ -381,14 +381,14 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
 Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, ConversionTarget& target) {
   const Target& ranks = *target.ranks;
   std::vector<LayoutTable> stages;
-  for (const StrategyStage& stage : strategy.stages()) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
     LayoutTable& layouts = stages.emplace_back();
     for (const auto [name, layout] : stage) {
       const std::string old_name(name);
       std::string made;
       RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
                                ranks.choice().TargetName(old_name, made));
-      layouts.push_back(LayoutEntry{*new_name, layout});
+      layouts.push_back(Strategy::Entry{*new_name, layout});
     }
   }
   RESHARD_ASSIGN_OR_RETURN(

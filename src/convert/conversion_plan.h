@@ -30,7 +30,7 @@ namespace reshard {
 
 using PlanVisitor = std::function<void(const TargetPlan& plan)>;
 
-SourceAccess AccessOf(SourceIo io);
+SourceAccess AccessOf(IoChoice::Source io);
 
 struct ConversionPlan {
   WorkList work;

@@ -79,9 +79,9 @@ Share ShareOf(const Conversion& conversion, const TargetJob& job) {
   if (share.published) return share;
   share.staged = job.already_staged();
   if (share.staged) return share;
-  for (const TargetFileSummary& target : conversion.opened.work().targets) {
+  for (const PlanReport::TargetFile& target : conversion.opened.work().targets) {
     // A finished file may turn out to differ from its record.
-    const bool trusted = job.spec().output.resume != Resume::kVerify;
+    const bool trusted = job.spec().output.resume != OutputChoice::Resume::kVerify;
     if (trusted && job.Finished(target.path) != nullptr) continue;
     share.source_ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
   }
@@ -145,7 +145,8 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, co
   OpenedSource& source = *opened.source;
   const Target& target = opened.target();
   const WorkList& list = opened.work();
-  const bool check_staged = share.staged && !share.published && options.resume == Resume::kVerify;
+  const bool check_staged =
+      share.staged && !share.published && options.resume == OutputChoice::Resume::kVerify;
   std::vector<int64_t> files;
   files.reserve(share.parts.size());
   uint64_t bytes = 0;
@@ -159,7 +160,7 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, co
       FindChecks(source, share.source_ranks, RanksOf(target, files), options.checks));
   Progress all;
   all.total_bytes = checks.bytes + bytes;
-  all.phase = Phase::kCheck;
+  all.phase = Progress::Phase::kCheck;
   if (!share.staged || check_staged) all.total_files = share.parts.size();
   const CountedWork& count = counted.emplace(options.run, all);
   RESHARD_ASSIGN_OR_RETURN(
@@ -171,7 +172,7 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, co
   if (share.staged) return done;
   conversion.timeline.Begin("write");
   MarkTime(conversion);
-  count.Enter(Phase::kWrite);
+  count.Enter(Progress::Phase::kWrite);
   RESHARD_ASSIGN_OR_RETURN(
       done.written,
       WriteTargets(conversion, share.parts,
@@ -212,7 +213,7 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
   std::set<int64_t> ranks;
   for (const std::vector<TargetShare>* parts : {&share.finished, &share.parts}) {
     for (const auto& [number, part] : *parts) {
-      const TargetFileSummary& target = list.targets[number];
+      const PlanReport::TargetFile& target = list.targets[number];
       report.files.push_back({target.path, part.range.length});
       report.bytes_written += part.range.length;
       ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
@@ -267,7 +268,7 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   if (share.published) return ReportOfNothing(conversion, job.job(), *std::move(done));
   conversion.timeline.Begin("publish");
   MarkTime(conversion);
-  counted->Enter(Phase::kPublish);
+  counted->Enter(Progress::Phase::kPublish);
   conversion.budget.measured->refuses = false;
   // Publication takes its own memory, which is not counted beside that of windows.
   conversion.opened.source->files().GiveWindowsBack();
@@ -336,8 +337,8 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(options, first));
     // A job that continues, or that others share, may not need the first files. If all replicas are
     // compared before, the bytes would not stay in memory.
-    if (options.resume == Resume::kNo && !options.shard &&
-        options.checks.replicas != CheckReplicas::kAll) {
+    if (options.resume == OutputChoice::Resume::kNo && !options.shard &&
+        options.checks.replicas != CheckChoice::Replicas::kAll) {
       BeginReading(opened, first);
     }
     return CarryOut(std::move(opened), options, first, timeline);
@@ -350,8 +351,8 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     const MemoryWatch watch(WatchOf(first));
     ConvertOptions sampled = options;
-    CheckReplicas& replicas = sampled.checks.replicas;
-    if (replicas == CheckReplicas::kAll) replicas = CheckReplicas::kSample;
+    CheckChoice::Replicas& replicas = sampled.checks.replicas;
+    if (replicas == CheckChoice::Replicas::kAll) replicas = CheckChoice::Replicas::kSample;
     RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(sampled, first));
     OpenedSource& source = *opened.source;
     Findings& findings = opened.plan.findings;
@@ -379,7 +380,7 @@ Result<RecodeReport> Recode(const RecodeOptions& options) {
     RESHARD_RETURN_IF_ERROR(CheckRecodeOptions(options));
     const MemoryWatch watch(WatchOf(first));
     ConvertOptions all = static_cast<const ConvertOptions&>(options);
-    all.checks.replicas = CheckReplicas::kNone;
+    all.checks.replicas = CheckChoice::Replicas::kNone;
     const bool to_ckpt = options.target.format == TargetFormat::kCkpt;
     const Container& to = ContainerOf(*options.target.format);
     const Container& from = ContainerOf(to_ckpt ? TargetFormat::kSafetensors : TargetFormat::kCkpt);
@@ -397,7 +398,7 @@ Result<RecodeReport> Recode(const RecodeOptions& options) {
                              OpenEachFile(files, LimitsOf(all, first), options.source.key));
     auto target = std::make_unique<EachFileTarget>(
         opened.source->tensors(), ParameterChoice({}, {}, options.selection.renames), to,
-        std::move(paths), options.selection.unmatched == UnmatchedPolicy::kError);
+        std::move(paths), options.selection.unmatched == Selection::Unmatched::kError);
     target->set_states_crc(options.target.states_crc);
     opened.made.lone = std::move(target);
     RESHARD_ASSIGN_OR_RETURN(opened.plan,

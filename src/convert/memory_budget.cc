@@ -74,7 +74,7 @@ struct Needs {
 Needs NeedsOf(const WorkList& work) {
   Needs needs;
   std::map<std::span<const int64_t>, uint64_t, LessRanks> sharing;
-  for (const TargetFileSummary& target : work.targets) {
+  for (const PlanReport::TargetFile& target : work.targets) {
     needs.sharing = std::max(needs.sharing, ++sharing[target.source_ranks]);
     needs.largest = std::max(needs.largest, target.size);
     needs.publication += kOfTarget + kTargetPaths * target.path.size();

@@ -48,7 +48,7 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
       CheckTotals(source, target.choice(), checks.parameters, run.stop, plan.findings));
   std::vector<int64_t> files;
   files.reserve(plan.work.targets.size());
-  for (const TargetFileSummary& file : plan.work.targets) files.push_back(file.rank);
+  for (const PlanReport::TargetFile& file : plan.work.targets) files.push_back(file.rank);
   const std::vector<int64_t> target_ranks = RanksOf(target, files);
   RESHARD_ASSIGN_OR_RETURN(
       StrategyFindings findings,
@@ -70,7 +70,7 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
 
 }  // namespace
 
-Result<PlanHandle> OpenedConversion::TakePlan(const TargetFileSummary& file) const {
+Result<PlanHandle> OpenedConversion::TakePlan(const PlanReport::TargetFile& file) const {
   if (PlanHandle known = plan.kept->Take(file.rank)) return known;
   return PlanAgain(target(), file);
 }
@@ -78,7 +78,7 @@ Result<PlanHandle> OpenedConversion::TakePlan(const TargetFileSummary& file) con
 void ReportPlanning(const RunOptions& run) {
   if (!run.progress) return;
   Progress progress;
-  progress.phase = Phase::kPlan;
+  progress.phase = Progress::Phase::kPlan;
   run.progress(progress);
 }
 

@@ -28,7 +28,7 @@ struct OpenedConversion {
   const WorkList& work() const { return plan.work; }
   // Returns the plan of a file, and does not keep it. Makes it again if it was not kept. Errors: as
   // PlanAgain. Any thread.
-  Result<PlanHandle> TakePlan(const TargetFileSummary& file) const;
+  Result<PlanHandle> TakePlan(const PlanReport::TargetFile& file) const;
 };
 
 // One that is carried out.

@@ -168,7 +168,7 @@ void OpenedSource::WarnOfUnusedKey() {
     const std::string& at = path(chosen()[i]);
     const Result<std::unique_ptr<ByteSource>> file = Storage::Of(at).Open(at);
     if (!file.ok()) return {};
-    const Result<std::optional<EncryptionMode>> mode = EncryptionModeOf(**file);
+    const Result<std::optional<TargetSpec::EncryptionMode>> mode = EncryptionModeOf(**file);
     is_plain[i] = mode.ok() && !*mode ? 1 : 0;
     return {};
   };

@@ -33,8 +33,8 @@ Status CheckSourceExists(const SourceSpec& source) {
   return kind == PathKind::kMissing ? ErrnoStatus(ENOENT, "open", source.path) : Status();
 }
 
-Status CheckResume(Resume resume, bool checksum) {
-  if (resume != Resume::kVerify || checksum) return {};
+Status CheckResume(OutputChoice::Resume resume, bool checksum) {
+  if (resume != OutputChoice::Resume::kVerify || checksum) return {};
   return InvalidArgumentError(
       "`resume=verify` compares digests, `checksum=false` leaves them out; choose one");
 }
@@ -60,7 +60,7 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
 
 namespace {
 
-Status CheckEncryption(const TargetSpec& target, TargetIo io) {
+Status CheckEncryption(const TargetSpec& target, IoChoice::Target io) {
   if (!target.encryption != !target.encryption_key) {
     return InvalidArgumentError(
         "`encryption` and `encryption_key` belong together: give both or neither");
@@ -73,7 +73,7 @@ Status CheckEncryption(const TargetSpec& target, TargetIo io) {
     return InvalidArgumentError(
         "`crc` and `encryption` exclude each other: MindSpore loads no file that has both");
   }
-  if (io == TargetIo::kDirect) {
+  if (io == IoChoice::Target::kDirect) {
     return InvalidArgumentError(
         "`io.target=direct` and `encryption` exclude each other: encrypted blocks begin anywhere");
   }
@@ -165,7 +165,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckEncryption(options.target, options.io.target));
-  if (options.resume == Resume::kVerify && options.shard) {
+  if (options.resume == OutputChoice::Resume::kVerify && options.shard) {
     return InvalidArgumentError(
         "`resume=verify` is for a run alone; a shard keeps what it has finished, and what several "
         "shards have written is read back before it is published");
@@ -179,6 +179,7 @@ OptionParts PartsOf(ConvertOptions& options) {
   OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
   parts.checks = &options.checks;
   parts.output = &options;
+  parts.force = &options.force;
   parts.memory_limit = &options.memory_limit;
   parts.io = &options.io;
   parts.shard = &options.shard;
@@ -186,16 +187,15 @@ OptionParts PartsOf(ConvertOptions& options) {
   return parts;
 }
 
-Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name,
-                  const std::set<std::string_view>& own) {
+Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name) {
   ConvertOptions options = given;
   // How a call runs is everybody's, whether the command line says so or not.
   const auto is_of_run = [](const Option& option) {
     return option.type == OptionType::kSize || option.type == OptionType::kIo;
   };
   for (const Option& option : AllOptions()) {
-    const bool takes = (option.calls & call) != 0 || is_of_run(option) || own.contains(option.name);
-    if (takes || IsUsual(option, options)) continue;
+    if ((option.calls & kConvertCall) == 0 || is_of_run(option)) continue;
+    if (FindOptionNamed(option.name, call) != nullptr || IsUsual(option, options)) continue;
     return InvalidArgumentError(fmt::format("`{}", option.name) +
                                 fmt::format("` is no option of {}; leave it out", name));
   }
@@ -203,10 +203,11 @@ Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name,
 }
 
 Status CheckRecodeOptions(const RecodeOptions& options) {
-  RESHARD_RETURN_IF_ERROR(CheckTakes(options, kRecodeCall, "Recode", {"format", "unmatched"}));
+  RESHARD_RETURN_IF_ERROR(CheckTakes(options, kRecodeCall, "Recode"));
   const std::optional<TargetFormat>& format = options.target.format;
   RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source.path, {}, options.target.folder));
-  if (!format || IsWholeFolder(format) || options.selection.unmatched == UnmatchedPolicy::kDrop) {
+  if (!format || IsWholeFolder(format) ||
+      options.selection.unmatched == Selection::Unmatched::kDrop) {
     return InvalidArgumentError(
         "files are written as they are as .ckpt or safetensors files only, and nothing of them is "
         "dropped; a folder of whole tensors is made by `Convert`");

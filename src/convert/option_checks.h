@@ -21,11 +21,9 @@ Status CheckRecodeOptions(const RecodeOptions& options);
 // Returns the destinations for the calls' options. Points into `options`.
 OptionParts PartsOf(ConvertOptions& options);
 
-// Checks that `given` has only options that the call `name` takes: those of the option table, and
-// those named in `own`, which it takes in a special way. Errors: kInvalidArgument, naming the
-// option.
-Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name,
-                  const std::set<std::string_view>& own);
+// Checks that `given` has only options that the call `name` takes. Errors: kInvalidArgument, naming
+// the option.
+Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name);
 
 // Checks that the format of `target` fits the other options. Errors: kInvalidArgument.
 Status CheckFormat(const TargetSpec& target, const Selection& selection);

@@ -67,7 +67,7 @@ void PlanCache::DropUnused(uint64_t most_bytes) {
   }
 }
 
-Result<PlanHandle> PlanAgain(const Target& target, const TargetFileSummary& expected) {
+Result<PlanHandle> PlanAgain(const Target& target, const PlanReport::TargetFile& expected) {
   PlanFindings findings;
   findings.silent = true;
   RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(expected.rank, findings));

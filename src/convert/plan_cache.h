@@ -54,7 +54,7 @@ class PlanCache {
 
 // Plans a file again without repeating its findings. `expected` has the result of its first plan.
 // Errors: as Target::Plan; kInternal if the size differs.
-Result<PlanHandle> PlanAgain(const Target& target, const TargetFileSummary& expected);
+Result<PlanHandle> PlanAgain(const Target& target, const PlanReport::TargetFile& expected);
 
 // About the bytes of memory that a plan holds.
 uint64_t BytesOf(const TargetPlan& plan);

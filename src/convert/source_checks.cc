@@ -234,7 +234,7 @@ Result<SourceChecks> FindChecks(OpenedSource& source, const std::set<int64_t>& s
     RESHARD_ASSIGN_OR_RETURN(checks.crc, FindCrcFiles(source, source_ranks));
   }
   checks.bytes = checks.crc.bytes;
-  if (choice.replicas == CheckReplicas::kAll) {
+  if (choice.replicas == CheckChoice::Replicas::kAll) {
     checks.replica_stages = StagesOf(source.rule(), target_ranks);
     checks.bytes += ReplicaBytes(source, checks.replica_stages);
   }
@@ -250,7 +250,7 @@ Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const Sourc
     return CorruptError(crc.message() + ", or use it as it is with `checksum=false`");
   }
   RESHARD_RETURN_IF_ERROR(crc);
-  if (choice.replicas == CheckReplicas::kAll) {
+  if (choice.replicas == CheckChoice::Replicas::kAll) {
     RESHARD_ASSIGN_OR_RETURN(replicas, CompareReplicas(source.tensors(), source.rule().source(),
                                                        parameters, checks.replica_stages, work));
     RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*replicas));

@@ -39,7 +39,7 @@ std::optional<std::string> DifferentPart(const OpenedSource& source, const Param
   const int64_t stage = (a - first) / devices;
   const bool same_stage = (b - first) / devices == stage;
   std::set<const ParameterLayout*> seen;  // models repeat them in every layer
-  for (const LayoutEntry named : rule.source()->stages()[static_cast<size_t>(stage)]) {
+  for (const Strategy::Entry named : rule.source()->stages()[static_cast<size_t>(stage)]) {
     if (!choice.Takes(named.name)) continue;
     if (!same_stage) return std::string(named.name);
     if (!seen.insert(&named.layout).second) continue;
@@ -93,12 +93,12 @@ Result<ShardSample> Sample(OpenedSource& source, const Source& shards, const Str
 Status CheckStrays(const Source& source, const GridPlacement& placement, const Strategy& strategy,
                    const ParameterChoice& choice) {
   for (const auto& [stage, strays] : placement.FoundStrays()) {
-    const StrategyStage& own = strategy.stages()[static_cast<size_t>(stage)];
+    const Strategy::Stage& own = strategy.stages()[static_cast<size_t>(stage)];
     for (size_t other = 0; other < strategy.stages().size(); ++other) {
       size_t expected = 0;  // there and not here
       size_t found = 0;
       std::vector<std::string> names;
-      for (const LayoutEntry named : strategy.stages()[other]) {
+      for (const Strategy::Entry named : strategy.stages()[other]) {
         if (!choice.Takes(named.name) || own.Find(named.name) != nullptr) continue;
         ++expected;
         if (!strays.names.contains(named.name)) continue;
@@ -291,7 +291,7 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
   StrategyFindings findings;
   if (source.rule().source() == nullptr) return findings;
   RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source, choice));
-  if (options.replicas == CheckReplicas::kNone) return findings;
+  if (options.replicas == CheckChoice::Replicas::kNone) return findings;
   RESHARD_RETURN_IF_ERROR(CheckOneFileEach(source, choice));
   RESHARD_ASSIGN_OR_RETURN(
       const ShardSample sample,
@@ -302,7 +302,7 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
                                ? "no matrix could be compared with a replica"
                                : "no matrix has a replica";
   }
-  if (!sample.differences.empty() && options.replicas == CheckReplicas::kSample) {
+  if (!sample.differences.empty() && options.replicas == CheckChoice::Replicas::kSample) {
     if (OnlyOwnValues(sample)) {
       if (!options.only_wrong_strategy) {
         findings.warnings.push_back(

@@ -21,7 +21,7 @@
 namespace reshard {
 
 struct StrategyCheckOptions {
-  CheckReplicas replicas = CheckReplicas::kSample;
+  CheckChoice::Replicas replicas = CheckChoice::Replicas::kSample;
   // If replicas differ, refuse only if a wrong strategy explains it better than a damaged rank. For
   // callers that compare all replicas anyway.
   bool only_wrong_strategy = false;
@@ -34,7 +34,7 @@ struct StrategyCheckOptions {
 
 struct StrategyFindings {
   std::vector<Warning> warnings;
-  std::optional<ReplicaSample> sample;  // if a sample was read
+  std::optional<Findings::ReplicaSample> sample;  // if a sample was read
   // The reason why a strategy that cuts tensors is unconfirmed; else empty.
   std::string unconfirmed;
 };

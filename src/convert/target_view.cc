@@ -86,14 +86,14 @@ class TargetView::Impl {
   Status CheckSources() {
     std::set<int64_t> ranks;
     std::vector<int64_t> files;
-    for (const TargetFileSummary& target : work().targets) {
+    for (const PlanReport::TargetFile& target : work().targets) {
       ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
       files.push_back(target.rank);
     }
     RESHARD_ASSIGN_OR_RETURN(
         const SourceChecks checks,
         FindChecks(source(), ranks, RanksOf(opened_.target(), files), checks_));
-    const CountedWork count(run_, {.total_bytes = checks.bytes, .phase = Phase::kCheck});
+    const CountedWork count(run_, {.total_bytes = checks.bytes, .phase = Progress::Phase::kCheck});
     return RunChecks(source(), checks, opened_.target().choice(), checks_, count.work()).status();
   }
 
@@ -103,7 +103,7 @@ class TargetView::Impl {
     // Without a turn: `take` may read other files.
     RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
     const CountedWork count(
-        run_, {.total_bytes = range.length, .phase = Phase::kWrite, .total_files = 1});
+        run_, {.total_bytes = range.length, .phase = Progress::Phase::kWrite, .total_files = 1});
     const LaneOptions lanes = LanesFor(budget_, StorageKind::kMemory, {&range.length, 1});
     const StreamOptions options{.lanes = lanes.lanes,
                                 .chunk_bytes = lanes.chunk_bytes,
@@ -167,7 +167,7 @@ class TargetView::Impl {
       return InvalidArgumentError(
           fmt::format("there is no file {}: the view has {}", file, work().targets.size()));
     }
-    const TargetFileSummary& target = work().targets[file];
+    const PlanReport::TargetFile& target = work().targets[file];
     if (range.offset <= target.size && range.length <= target.size - range.offset) return {};
     return InvalidArgumentError(fmt::format("{}: {} bytes from {} on are asked for of {}",
                                             Escape(target.path), range.length, range.offset,
@@ -175,7 +175,7 @@ class TargetView::Impl {
   }
 
   Result<PlanHandle> PlanOf(size_t file) {
-    const TargetFileSummary& target = work().targets[file];
+    const PlanReport::TargetFile& target = work().targets[file];
     if (PlanHandle known = plans().Find(target.rank)) return known;
     // One at a time: threads that need the same plan wait for the one that makes it.
     const std::lock_guard lock(planning_);
@@ -299,7 +299,7 @@ TargetView::~TargetView() = default;
 
 const Findings& TargetView::findings() const { return std::as_const(*impl_).findings(); }
 
-std::span<const TargetFileSummary> TargetView::files() const { return impl_->work().targets; }
+std::span<const PlanReport::TargetFile> TargetView::files() const { return impl_->work().targets; }
 
 Status TargetView::Read(size_t file, uint64_t offset, std::span<std::byte> out) const {
   return CatchOutOfMemory([&] { return impl_->Read(file, {offset, out.size()}, out); });

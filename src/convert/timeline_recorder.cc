@@ -23,11 +23,11 @@ void TimelineRecorder::AddWritten(uint64_t bytes, uint64_t gathered, uint64_t re
   if (!record_) return;
   const std::scoped_lock lock(mutex_);
   written_ += bytes;
-  std::vector<Timeline::Sample>& samples = timeline_.samples;
+  std::vector<ConvertReport::Timeline::Sample>& samples = timeline_.samples;
   // Others may have asked earlier, and come later.
   gathered_ = std::max(gathered_, gathered);
   read_ = std::max(read_, read);
-  latest_ = Timeline::Sample{Seconds(), read_, gathered_, written_, memory};
+  latest_ = ConvertReport::Timeline::Sample{Seconds(), read_, gathered_, written_, memory};
   if (!samples.empty() && latest_->seconds - samples.back().seconds < interval_) return;
   samples.push_back(*std::exchange(latest_, std::nullopt));
   if (samples.size() >= kMostTimelineSamples) Thin();
@@ -41,13 +41,13 @@ void TimelineRecorder::Mark(uint64_t memory) {
 }
 
 void TimelineRecorder::Thin() {
-  std::vector<Timeline::Sample> kept;
+  std::vector<ConvertReport::Timeline::Sample> kept;
   for (size_t i = 0; i < timeline_.samples.size(); i += 2) kept.push_back(timeline_.samples[i]);
   timeline_.samples = std::move(kept);
   interval_ *= 2;
 }
 
-std::optional<Timeline> TimelineRecorder::Finish() {
+std::optional<ConvertReport::Timeline> TimelineRecorder::Finish() {
   if (!record_) return std::nullopt;
   if (!timeline_.phases.empty()) timeline_.phases.back().end_seconds = Seconds();
   return std::move(timeline_);

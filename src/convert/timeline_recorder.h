@@ -35,7 +35,7 @@ class TimelineRecorder {
   void Mark(uint64_t memory);
 
   // Ends the last phase. Returns no value if recording is off.
-  std::optional<Timeline> Finish();
+  std::optional<ConvertReport::Timeline> Finish();
 
  private:
   double Seconds() const;
@@ -49,8 +49,9 @@ class TimelineRecorder {
   uint64_t gathered_ = 0;
   uint64_t written_ = 0;
   double interval_ = 0.001;
-  std::optional<Timeline::Sample> latest_;  // not among the samples: it came too soon
-  Timeline timeline_;
+  std::optional<ConvertReport::Timeline::Sample>
+      latest_;  // not among the samples: it came too soon
+  ConvertReport::Timeline timeline_;
 };
 
 }  // namespace reshard

@@ -13,7 +13,7 @@ namespace reshard {
 
 struct WorkList {
   std::vector<PlanReport::SourceFile> sources;  // that are read, by rank
-  std::vector<TargetFileSummary> targets;       // that are written, by rank
+  std::vector<PlanReport::TargetFile> targets;  // that are written, by rank
   uint64_t bytes_read = 0;                      // content bytes taken from the sources
   uint64_t bytes_written = 0;                   // the sum of the target sizes
   uint64_t runs = 0;                            // contiguous stretches that are copied

@@ -19,13 +19,13 @@
 namespace reshard {
 namespace {
 
-WriteMode WriteModeOf(TargetIo io) {
+WriteMode WriteModeOf(IoChoice::Target io) {
   switch (io) {
-    case TargetIo::kDirect:
+    case IoChoice::Target::kDirect:
       return WriteMode::kDirect;
-    case TargetIo::kBuffered:
+    case IoChoice::Target::kBuffered:
       return WriteMode::kBuffered;
-    case TargetIo::kAuto:
+    case IoChoice::Target::kAuto:
       break;
   }
   return WriteMode::kAuto;
@@ -88,7 +88,7 @@ void BeginReading(OpenedConversion& opened, const MemoryBudget& budget) {
     // As ChunkFeed asks for them.
     const uint64_t share = group.size() == 1 ? room : std::min(room, rest->window_bytes / 2);
     for (const size_t part : group) {
-      const TargetFileSummary& file = list.targets[part];
+      const PlanReport::TargetFile& file = list.targets[part];
       PlanFindings findings;
       findings.silent = true;
       const auto plan = opened.target().Plan(file.rank, findings);
@@ -171,7 +171,7 @@ Result<Written> WriteTargets(const Conversion& conversion, const std::vector<Tar
 
 Status CheckPublication(const WorkList& list, const TargetJob& job, const SharedWork& shared) {
   const auto check = [&](size_t i, const std::stop_token& stop) -> Status {
-    const TargetFileSummary& file = list.targets[i];
+    const PlanReport::TargetFile& file = list.targets[i];
     RESHARD_ASSIGN_OR_RETURN(const bool as_recorded, job.IsAsRecorded(file.path, stop));
     if (shared.progress) shared.progress(file.size);
     if (shared.file_done) shared.file_done();

@@ -118,7 +118,7 @@ Result<DeviceGrid> SourceGrid(const OpenedSource& source, const Parameter& param
 std::map<int64_t, int64_t> PlannedStages(const PlanReport& plan, const ConversionRule& rule,
                                          const Target& target) {
   std::map<int64_t, int64_t> stages;
-  for (const TargetFileSummary& file : plan.targets) {
+  for (const PlanReport::TargetFile& file : plan.targets) {
     const int64_t rank = target.RankOf(file.rank);
     stages.emplace(rule.TargetStage(rank), rank);
   }

@@ -5,7 +5,9 @@
 
 #include "reshard/compare.h"
 #include "reshard/convert.h"
+#include "reshard/merge.h"
 #include "reshard/options.h"
+#include "reshard/strategy.h"
 #include "reshard/target_view.h"
 #include "reshard/verify.h"
 #include "src/convert/option_checks.h"
@@ -19,12 +21,46 @@ inline OptionParts PartsOf(DigestOptions& options) {
   return {.source = &options.source,
           .key = &options.source.key,
           .include = &options.include,
-          .exclude = &options.exclude};
+          .exclude = &options.exclude,
+          .one_replica = &options.one_replica};
 }
 
 // The key serves both sides: copy it from `a` to `b`.
 inline OptionParts PartsOf(DiffOptions& options) {
-  return {.key = &options.a.key, .include = &options.include, .exclude = &options.exclude};
+  return {.source = &options.a,
+          .key = &options.a.key,
+          .include = &options.include,
+          .exclude = &options.exclude,
+          .second_source = &options.b,
+          .values = &options.values,
+          .one_replica = &options.one_replica};
+}
+
+inline OptionParts PartsOf(RecodeOptions& options) {
+  OptionParts parts = PartsOf(static_cast<ConvertOptions&>(options));
+  parts.file_names = &options.files;
+  return parts;
+}
+
+inline OptionParts PartsOf(MergeOptions& options) {
+  OptionParts parts = PartsOf(static_cast<ConvertOptions&>(options));
+  parts.segments = &options.segments;
+  return parts;
+}
+
+inline OptionParts PartsOf(MakeStrategyOptions& options) {
+  return {.source = &options.like,
+          .force = &options.force,
+          .cluster = &options.cluster,
+          .full_tensors = &options.checkpoint};
+}
+
+inline OptionParts PartsOf(InferStrategyOptions& options) {
+  return {.force = &options.force, .full_tensors = &options.reference};
+}
+
+inline OptionParts PartsOf(StrategyConversionOptions& options) {
+  return {.renames = &options.renames, .force = &options.force};
 }
 
 // The options for opening a TargetView. `force` concerns the output made from a file.
@@ -36,6 +72,7 @@ inline OptionParts PartsOf(ViewedConversion& options) {
   OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
   parts.checks = &options.checks;
   parts.output = &options.output;
+  parts.force = &options.output.force;
   parts.memory_limit = &options.memory_limit;
   return parts;
 }

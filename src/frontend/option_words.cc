@@ -25,13 +25,10 @@ constexpr Named kNamed[] = {
     {"ShardedCheckpoint::Shards", "`reshard inspect --strategy`", "Tensor.shards"},
     {"Verify", "`reshard verify`", "reshard.verify"},
     {"VerifyAgainst", "--against", "reshard.verify_against"},
-    {"checkpoint", "--from CKPT", "from_"},
     {"checksum=false", "--no-checksum", "no_checksum=True"},
-    {"files", "--files", "files"},
     {"io.target", "--io", "io"},
-    {"kind=segments", "--segments", "segments=True"},
-    {"like", "--like", "like"},
     {"parameters", "--param", "param"},
+    {"segments=true", "--segments", "segments=True"},
     {"source.files=RANK=FILE", "--source RANK=FILE", "source={RANK: FILE}"},
 };
 
@@ -58,8 +55,10 @@ std::string WordsOfName(std::string_view name, FrontEnd front_end, const OwnWord
   if (const auto found = own.find(name); found != own.end()) return found->second;
   if (const Named* const row = FindNamed(name)) return Of(*row, front_end);
   std::string words;
+  const Option* const first = FindOptionNamed(name);
   for (const Option& option : AllOptions()) {
-    if (option.name != name) continue;
+    // An option may have other words in other calls, which `own` tells.
+    if (option.name != name || (option.calls & first->calls) == 0) continue;
     if (!words.empty()) words += " or ";
     words += front_end == FrontEnd::kPython ? std::string(option.word) : OnCommandLine(option);
   }

@@ -148,10 +148,10 @@ Result<IoChoice> IoOf(std::string_view text) {
   while (true) {
     const size_t comma = std::min(text.find(','), text.size());
     const std::string_view how = text.substr(0, comma);
-    if ((how == "map" || how == "pread") && io.source == SourceIo::kAuto) {
-      io.source = how == "map" ? SourceIo::kMap : SourceIo::kPread;
-    } else if ((how == "direct" || how == "buffered") && io.target == TargetIo::kAuto) {
-      io.target = how == "direct" ? TargetIo::kDirect : TargetIo::kBuffered;
+    if ((how == "map" || how == "pread") && io.source == IoChoice::Source::kAuto) {
+      io.source = how == "map" ? IoChoice::Source::kMap : IoChoice::Source::kPread;
+    } else if ((how == "direct" || how == "buffered") && io.target == IoChoice::Target::kAuto) {
+      io.target = how == "direct" ? IoChoice::Target::kDirect : IoChoice::Target::kBuffered;
     } else {
       return HasToBe("auto, or map or pread, direct or buffered, or one of each", how);
     }
@@ -160,9 +160,9 @@ Result<IoChoice> IoOf(std::string_view text) {
   }
 }
 
-Result<CastRule> CastOf(const std::string& text) {
+Result<Selection::CastRule> CastOf(const std::string& text) {
   const size_t equals = text.rfind('=');
-  CastRule rule;
+  Selection::CastRule rule;
   std::string_view type = text;
   if (equals != std::string::npos) {
     rule.pattern = text.substr(0, equals);
@@ -254,7 +254,7 @@ Result<OptionValue> ReadOption(const Option& option, std::span<const std::string
     case OptionType::kIo:
       return ValueOf(IoOf(text));
     case OptionType::kCasts:
-      return ListOf<CastRule>(texts, CastOf);
+      return ListOf<Selection::CastRule>(texts, CastOf);
     case OptionType::kRenames:
       return ValueOf(ReadRenames(text));
     case OptionType::kNameMap:

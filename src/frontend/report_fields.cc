@@ -50,7 +50,7 @@ struct OwnValuesOfBoth {
 
 struct MapStretch {
   std::string_view part;
-  MapTensorPart stretch;
+  StoredArray::MapTensorPart stretch;
 };
 
 // A path, or the files of ranks.
@@ -307,7 +307,7 @@ class Fields {
         .End();
   }
 
-  void Put(const Damage& damage) {
+  void Put(const DamageReport::Damage& damage) {
     Begin("Damage", {}, "A file of a target folder that is not as it was written.")
         .Add("path", damage.path)
         .Add("kind", DamageKindName(damage.kind))
@@ -319,7 +319,7 @@ class Fields {
         .End();
   }
 
-  void Put(const Damage::Block& block) {
+  void Put(const DamageReport::Damage::Block& block) {
     Begin("Block", {}, "A stretch of a file that has a digest of its own.")
         .Add("index", block.index)
         .Add("offset", block.range.offset)
@@ -327,7 +327,7 @@ class Fields {
         .End();
   }
 
-  void Put(const FileDifference& difference) {
+  void Put(const AgainstReport::FileDifference& difference) {
     Begin("FileDifference")
         .Add("path", difference.path)
         .Add("expected_size", difference.expected_size)
@@ -348,7 +348,7 @@ class Fields {
         .End();
   }
 
-  void Put(const FileDifference::First& first) {
+  void Put(const AgainstReport::FileDifference::First& first) {
     Begin("FirstDifference")
         .Add("offset", first.offset)
         .Add("parameter", OrNone(first.parameter))
@@ -427,7 +427,8 @@ class Fields {
         .Add("relation", RelationName(diff.relation))
         .Add("a", type(diff.a))
         .Add("b", type(diff.b))
-        .AddIf(diff.values.has_value(), "values", diff.values.value_or(ValueDifference()))
+        .AddIf(diff.values.has_value(), "values",
+               diff.values.value_or(DiffReport::ValueDifference()))
         .AddIf(!diff.a_ranks.empty(), "a_ranks", diff.a_ranks)
         .AddIf(!diff.b_ranks.empty(), "b_ranks", diff.b_ranks)
         .End();
@@ -447,7 +448,7 @@ class Fields {
     AddTensor(parameter).Add("statistics", parameter.statistics).End();
   }
 
-  void Put(const ParameterTotals& totals) {
+  void Put(const Findings::Totals& totals) {
     Begin("ParameterTotals", {}, "Elements of the weights, and of the optimizer's copies of them.")
         .Add("weights", totals.weights)
         .Add("optimizer", totals.optimizer)
@@ -482,7 +483,7 @@ class Fields {
         .End();
   }
 
-  void Put(const ReplicaSample& sample) {
+  void Put(const Findings::ReplicaSample& sample) {
     Begin("ReplicaSample")
         .Add("parameters", sample.parameters)
         .Add("comparisons", sample.comparisons)
@@ -535,7 +536,7 @@ class Fields {
         .End();
   }
 
-  void Put(const TargetFileSummary& file) {
+  void Put(const PlanReport::TargetFile& file) {
     Begin("TargetFile")
         .Add("rank", file.rank)
         .Add("path", file.path)
@@ -555,7 +556,7 @@ class Fields {
         .End();
   }
 
-  void Put(const ValueDifference& values) {
+  void Put(const DiffReport::ValueDifference& values) {
     Begin("ValueDifference").Add("numbers", values.numbers);
     to_.Name("greatest");
     if (types_ != nullptr) {
@@ -599,7 +600,7 @@ class Fields {
         .End();
   }
 
-  void Put(const WrittenFile& file) {
+  void Put(const ConvertReport::File& file) {
     Begin("WrittenFile").Add("path", file.path).Add("size", file.size).End();
   }
 
@@ -852,7 +853,7 @@ template void Describe(const WrittenPage&, const ReportedCall&, ReportSink&);
 ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
                       const std::function<bool(std::string_view name)>& takes) {
   ShownStrategy shown{.strategy = strategy, .meaning = std::move(meaning)};
-  for (const StrategyStage& stage : strategy.stages()) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
     for (const auto [name, layout] : stage) {
       if (takes(name)) shown.parameters.push_back({stage.number(), name, &layout});
     }
@@ -861,7 +862,7 @@ ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
 }
 
 void Describe(const Findings& findings, ReportSink& to) { Fields(to).Put(findings); }
-void Describe(const TargetFileSummary& file, ReportSink& to) { Fields(to).Put(file); }
+void Describe(const PlanReport::TargetFile& file, ReportSink& to) { Fields(to).Put(file); }
 void Describe(const InspectedFile& file, ReportSink& to) { Fields(to).Put(file); }
 void Describe(const ShownStrategy& strategy, ReportSink& to) { Fields(to).Put(strategy); }
 void Describe(const Inspection& inspection, ReportSink& to) { Fields(to).Put(inspection); }

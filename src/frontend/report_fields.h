@@ -159,7 +159,7 @@ struct Inspection {
 };
 
 void Describe(const Findings& findings, ReportSink& to);
-void Describe(const TargetFileSummary& file, ReportSink& to);
+void Describe(const PlanReport::TargetFile& file, ReportSink& to);
 void Describe(const InspectedFile& file, ReportSink& to);
 void Describe(const ShownStrategy& strategy, ReportSink& to);
 void Describe(const Inspection& inspection, ReportSink& to);

@@ -110,15 +110,16 @@ class EncryptedBlocks::CipherReader {
   std::vector<ByteRange> uncached_;  // the uncached ones of these pages
 };
 
-Result<std::optional<EncryptionMode>> EncryptionModeOf(const ByteSource& file) {
-  if (file.size() < kMagicBytes) return std::optional<EncryptionMode>();
+Result<std::optional<TargetSpec::EncryptionMode>> EncryptionModeOf(const ByteSource& file) {
+  if (file.size() < kMagicBytes) return std::optional<TargetSpec::EncryptionMode>();
   std::array<std::byte, kMagicBytes> head;
   RESHARD_RETURN_IF_ERROR(file.ReadAt(0, head));
   return EncryptionModeOf(head);
 }
 
 Result<std::shared_ptr<EncryptedBlocks>> EncryptedBlocks::Read(
-    const ByteSource& file, EncryptionMode mode, std::shared_ptr<const EncryptionKey> key) {
+    const ByteSource& file, TargetSpec::EncryptionMode mode,
+    std::shared_ptr<const EncryptionKey> key) {
   Result<BlockCipher> cipher = BlockCipher::Make(std::move(key), mode);
   if (!cipher.ok()) {
     return cipher.status().WithMessage(
@@ -310,7 +311,8 @@ size_t EncryptedBlocks::BeginChecks(size_t number) {
   checked_.wait(lock, [&] { return states_[number] != BlockState::kBeingChecked; });
   if (states_[number] == BlockState::kFits) return 0;
   size_t count = 1;
-  if (mode() == EncryptionMode::kAesGcm && number > 0 && states_[number - 1] == BlockState::kFits &&
+  if (mode() == TargetSpec::EncryptionMode::kAesGcm && number > 0 &&
+      states_[number - 1] == BlockState::kFits &&
       PlaceOf(number + 1).plain - PlaceOf(number).plain > kWindowBytes) {
     while (count < kCheckedTogether && number + count < proven_ &&
            states_[number + count] == BlockState::kUnknown) {
@@ -353,7 +355,7 @@ Status EncryptedBlocks::ReadOfBlock(const ByteSource& file, size_t number, uint6
                                     std::span<std::byte> plain, CipherReader& reader) {
   const Place place = PlaceOf(number);
   const uint64_t first = place.offset + BlockHeaderBytes(mode());
-  const bool is_gcm = mode() == EncryptionMode::kAesGcm;
+  const bool is_gcm = mode() == TargetSpec::EncryptionMode::kAesGcm;
   const bool at_once =
       is_gcm && plain.size() == PlaceOf(number + 1).plain - place.plain && IsUnknown(number);
   if (is_gcm && !at_once) RESHARD_RETURN_IF_ERROR(Check(file, number));

@@ -41,7 +41,8 @@ class EncryptedBlocks {
   //   kCorrupt: names the block's offset
   //   kResourceExhausted: more than kMostBlocks blocks of different sizes
   //   errors of `file` and of BlockCipher
-  static Result<std::shared_ptr<EncryptedBlocks>> Read(const ByteSource& file, EncryptionMode mode,
+  static Result<std::shared_ptr<EncryptedBlocks>> Read(const ByteSource& file,
+                                                       TargetSpec::EncryptionMode mode,
                                                        std::shared_ptr<const EncryptionKey> key);
 
   static constexpr size_t kMostBlocks = size_t{1} << 20;
@@ -55,7 +56,7 @@ class EncryptedBlocks {
   EncryptedBlocks(const EncryptedBlocks&) = delete;
   EncryptedBlocks& operator=(const EncryptedBlocks&) = delete;
 
-  EncryptionMode mode() const { return cipher_.mode(); }
+  TargetSpec::EncryptionMode mode() const { return cipher_.mode(); }
   // The bytes of the plain file.
   uint64_t size() const { return layout().end.plain; }
 
@@ -148,7 +149,8 @@ class DecryptedFile final : public ByteSource {
 
   uint64_t size() const override { return blocks_->size(); }
   Decryption decryption() const override {
-    return blocks_->mode() == EncryptionMode::kAesGcm ? Decryption::kProven : Decryption::kUnproven;
+    return blocks_->mode() == TargetSpec::EncryptionMode::kAesGcm ? Decryption::kProven
+                                                                  : Decryption::kUnproven;
   }
   Status ReadAt(uint64_t offset, std::span<std::byte> destination) const override;
   // No effect: the pages would count as cached before, and so would never be dropped.
@@ -164,7 +166,7 @@ class DecryptedFile final : public ByteSource {
 };
 
 // Returns the mode of encryption, or no value for a plain file. Errors: as `file`.
-Result<std::optional<EncryptionMode>> EncryptionModeOf(const ByteSource& file);
+Result<std::optional<TargetSpec::EncryptionMode>> EncryptionModeOf(const ByteSource& file);
 
 }  // namespace reshard
 

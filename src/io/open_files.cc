@@ -111,7 +111,8 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
   if (!opened.ok()) return opened.status();
   std::unique_ptr<ByteSource> source = *std::move(opened);
   if (key_ != nullptr && blocks == nullptr) {
-    RESHARD_ASSIGN_OR_RETURN(const std::optional<EncryptionMode> mode, EncryptionModeOf(*source));
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<TargetSpec::EncryptionMode> mode,
+                             EncryptionModeOf(*source));
     if (mode) {
       RESHARD_ASSIGN_OR_RETURN(blocks, EncryptedBlocks::Read(*source, *mode, key_));
     }

@@ -68,7 +68,7 @@ CountedWork::CountedWork(const RunOptions& run, const Progress& all)
   };
 }
 
-void CountedWork::Enter(Phase phase) const {
+void CountedWork::Enter(Progress::Phase phase) const {
   if (!report_) return;
   const std::scoped_lock lock(mutex_);
   sum_.phase = phase;

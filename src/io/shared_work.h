@@ -58,7 +58,7 @@ class CountedWork {
   const SharedWork& work() const { return work_; }
 
   // Says that another phase begins.
-  void Enter(Phase phase) const;
+  void Enter(Progress::Phase phase) const;
 
  private:
   const std::function<void(const Progress&)>& report_;

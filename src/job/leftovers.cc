@@ -34,7 +34,7 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
   const JobText own = JobTextOf(spec);
   RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> journal, folder->ReadJournal());
   if (!journal) {
-    if (spec.output.resume == Resume::kNo) return leftover;
+    if (spec.output.resume == OutputChoice::Resume::kNo) return leftover;
     RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, folder->ReadJob());
     if (!job) return leftover;
     const std::string path = parent.PathOf(fingerprint);

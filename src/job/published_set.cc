@@ -72,7 +72,7 @@ Result<bool> IsUnchanged(const OutputDirectory& target, const ManifestFile& file
   if (!written || !record) return false;
   const bool is_younger = written->identity.mtime_ns() > record->identity.mtime_ns() ||
                           written->identity.ctime_ns() > record->identity.ctime_ns();
-  if (!is_younger && spec.output.resume != Resume::kVerify) return true;
+  if (!is_younger && spec.output.resume != OutputChoice::Resume::kVerify) return true;
   if (file.digest.empty()) return false;
   return IsAsRecorded(fmt::format("{}/{}", target.path(), file.path), file.size, file.digest,
                       spec.target.encryption_key, spec.stop);

@@ -30,7 +30,7 @@ struct PublishedSet {
 //
 // A target file counts as unchanged if it is not younger than its part record. The record is
 // written and moved after the file. A younger file, as in a copy or a restored backup, is read and
-// compared with its digest. With Resume::kVerify every file is read. Errors: as
+// compared with its digest. With OutputChoice::Resume::kVerify every file is read. Errors: as
 // JobSpec::check_readers; kIo, kCancelled.
 Result<PublishedSet> FindPublished(const OutputDirectory& target, const JobSpec& spec);
 

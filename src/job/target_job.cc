@@ -55,7 +55,7 @@ uint64_t BytesToWrite(const JobSpec& spec, const FinishedFiles& finished) {
 
 // Whether a set that is complete already will do. `force` alone writes it again.
 bool LooksForPublished(const JobSpec& spec) {
-  return spec.output.resume != Resume::kNo || !spec.output.force;
+  return spec.output.resume != OutputChoice::Resume::kNo || !spec.output.force;
 }
 
 }  // namespace
@@ -216,7 +216,7 @@ size_t TargetJob::CountFinished() const {
 Result<bool> TargetJob::IsKept(const FilePart& part, const std::stop_token& stop) const {
   const std::string& path = spec_.files[part.file].path;
   if (Finished(path) == nullptr) return false;
-  return spec_.output.resume == Resume::kVerify ? IsAsRecorded(path, stop) : true;
+  return spec_.output.resume == OutputChoice::Resume::kVerify ? IsAsRecorded(path, stop) : true;
 }
 
 Result<StagedFile> TargetJob::Create(const FilePart& part, const WriteOptions& options) const {

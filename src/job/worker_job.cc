@@ -47,7 +47,7 @@ Result<WorkerJob> WorkerJob::Begin(JobSpec unchecked, const WorkerShare& worker,
                                    const Patience& patience) {
   RESHARD_RETURN_IF_ERROR(CheckWorker(worker));
   unchecked.workers = worker.count;
-  unchecked.output.resume = Resume::kTrust;
+  unchecked.output.resume = OutputChoice::Resume::kTrust;
   unchecked.stop = patience.stop;
   RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
   RESHARD_ASSIGN_OR_RETURN(LockedTarget target, LockTarget(spec.target.folder, &patience));
@@ -295,7 +295,7 @@ Result<Superseded> WorkerJob::FindSuperseded() const {
   RESHARD_ASSIGN_OR_RETURN(superseded.findings, CheckTarget(target_, spec_, true));
   JobSpec forced = spec_;
   forced.output.force = true;
-  forced.output.resume = Resume::kNo;
+  forced.output.resume = OutputChoice::Resume::kNo;
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
                            JudgeLeftovers(target_, lock_.folder(), forced));
   for (const Leftover& leftover : leftovers) {

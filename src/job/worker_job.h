@@ -33,9 +33,9 @@ namespace reshard {
 class WorkerJob final : public Job {
  public:
   // Makes the target folder, joins the workers there, and checks that the run can succeed. The
-  // first worker deals with the leftovers of earlier runs, as TargetJob does with Resume::kTrust.
-  // `spec` is the spec of all workers, and its `workers` equals worker.count.
-  // Errors: as TargetJob::Begin, and
+  // first worker deals with the leftovers of earlier runs, as TargetJob does with
+  // OutputChoice::Resume::kTrust. `spec` is the spec of all workers, and its `workers` equals
+  // worker.count. Errors: as TargetJob::Begin, and
   //   kAlreadyExists: another process does this share, or workers of another conversion are there
   //   kMismatch, kChanged: the job was begun with other options or sources
   //   kCancelled

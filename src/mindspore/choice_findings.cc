@@ -19,8 +19,8 @@ Names NamesOfStrategies(const ConversionRule& rule) {
   Names names;
   for (const Strategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr) continue;
-    for (const StrategyStage& stage : strategy->stages()) {
-      for (const LayoutEntry layout : stage) names.insert(layout.name);
+    for (const Strategy::Stage& stage : strategy->stages()) {
+      for (const Strategy::Entry layout : stage) names.insert(layout.name);
     }
   }
   return names;
@@ -83,7 +83,7 @@ Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const Conversio
   WarnOfPatterns("`include`", choice.include(), names, found.warnings);
   WarnOfPatterns("`exclude`", choice.exclude(), names, found.warnings);
   std::vector<std::string> casts;
-  for (const CastRule& cast : choice.casts()) {
+  for (const Selection::CastRule& cast : choice.casts()) {
     if (!cast.pattern.empty()) casts.push_back(cast.pattern);
   }
   WarnOfPatterns("`casts`", casts, names, found.warnings);

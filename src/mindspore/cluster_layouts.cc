@@ -433,7 +433,7 @@ class ClusterCutter {
       in_several_.push_back(Quote(parameter.name));
     }
     out_.stages[StageOf(parameter)].push_back(
-        LayoutEntry{parameter.name, LayoutOf(parameter, dim, IsSharded(parameter, dim))});
+        Strategy::Entry{parameter.name, LayoutOf(parameter, dim, IsSharded(parameter, dim))});
   }
 
   // Returns whether the replicas of a matrix are cut further.

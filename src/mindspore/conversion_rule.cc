@@ -20,7 +20,7 @@ bool IsProperSubset(const Strategy& source, const Strategy& target) {
                        [name](std::string_view prefix) { return name.starts_with(prefix); });
   };
   size_t source_count = 0;
-  for (const LayoutEntry layout : source.stages()[0]) {
+  for (const Strategy::Entry layout : source.stages()[0]) {
     if (left_aside(layout.name)) continue;
     if (!target.Contains(layout.name)) return false;
     ++source_count;
@@ -28,7 +28,7 @@ bool IsProperSubset(const Strategy& source, const Strategy& target) {
   const auto& target_layouts = target.stages()[0];
   const auto target_count =
       std::count_if(target_layouts.begin(), target_layouts.end(),
-                    [&](const LayoutEntry& layout) { return !left_aside(layout.name); });
+                    [&](const Strategy::Entry& layout) { return !left_aside(layout.name); });
   return source_count < static_cast<size_t>(target_count);
 }
 
@@ -64,7 +64,7 @@ std::vector<int64_t> ConversionRule::NeededSourceStages(int64_t stage) const {
   for (size_t s = 0; s < source_->stages().size(); ++s) {
     const auto& layouts = source_->stages()[s];
     if (std::any_of(layouts.begin(), layouts.end(),
-                    [&](const LayoutEntry& layout) { return InSource(layout.name, stage); })) {
+                    [&](const Strategy::Entry& layout) { return InSource(layout.name, stage); })) {
       needed.push_back(static_cast<int64_t>(s));
     }
   }

@@ -72,7 +72,7 @@ std::optional<Placement::Told> GridPlacement::Tell(std::string_view name, int64_
 Status GridPlacement::Place(SourceTensor& tensor, std::string_view where) const {
   tensor.rank.reset();
   if (tensor.kind != ArrayKind::kTensor) return {};
-  const StrategyStage& layouts = strategy_.stages()[static_cast<size_t>(tensor.stage)];
+  const Strategy::Stage& layouts = strategy_.stages()[static_cast<size_t>(tensor.stage)];
   // The words for an error are made only if there is one.
   const ParameterLayout& layout = *layouts.Find(tensor.name);
   auto grid = grids_.Get(layout, tensor.shard_shape.size(), where);
@@ -161,7 +161,7 @@ Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part,
   AddLacking(tensor.stage, *tensor.grid, lacking);
   for (int64_t stage = 0; stage < rule_.source_stages(); ++stage) {
     std::set<const ParameterLayout*> seen;  // equal ones are held once
-    for (const LayoutEntry layout : strategy_.stages()[static_cast<size_t>(stage)]) {
+    for (const Strategy::Entry layout : strategy_.stages()[static_cast<size_t>(stage)]) {
       if (seen.contains(&layout.layout) || !choice_.Takes(layout.name) ||
           !is_held(stage, layout.name)) {
         continue;
@@ -186,7 +186,7 @@ void GridPlacement::Saw(int64_t rank, FileId file, const FileTable& table) const
   const std::lock_guard lock(strays_mutex_);
   const auto [has_strays, is_new] = tables_.try_emplace({stage, table.id()}, false);
   if (is_new) {
-    const StrategyStage& layouts = strategy_.stages()[static_cast<size_t>(stage)];
+    const Strategy::Stage& layouts = strategy_.stages()[static_cast<size_t>(stage)];
     for (const StoredArray& parameter : table.arrays()) {
       if (layouts.Find(parameter.name) != nullptr || !strategy_.Contains(parameter.name)) {
         continue;

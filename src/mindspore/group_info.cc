@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <utility>
 
-#include "reshard/parameters.h"
+#include "reshard/strategy.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
@@ -62,15 +62,21 @@ Status MergeLists(const std::string& path, std::string_view bytes, ParallelGroup
   return {};
 }
 
-Status ReadList(const std::string& path, std::vector<HolderGroups::List>& lists) {
-  RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, Storage::Of(path).Open(path));
-  if (file->size() > kMaxGroupInfoBytes) {
-    return CorruptError(fmt::format("{}: expected a group_info file of at most {}, found one of {}",
-                                    Escape(path), FormatBytes(kMaxGroupInfoBytes),
-                                    FormatBytes(file->size())));
+// The ranks of a file, in its order.
+Result<std::vector<int64_t>> RanksIn(const std::string& path, std::string_view bytes) {
+  const std::string_view kind = KindOfForeignFile(bytes);
+  if (!kind.empty() && kind != kGroupInfoKind) {
+    return CorruptError(
+        fmt::format("{}: expected a group_info file, found {}", Escape(path), kind));
   }
-  std::string bytes(file->size(), '\0');
-  RESHARD_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(bytes))));
+  ParallelGroupRanks list;
+  RESHARD_RETURN_IF_ERROR(MergeLists(path, bytes, list));
+  return std::vector<int64_t>(list.dim().begin(), list.dim().end());
+}
+
+Status ReadList(const std::string& path, std::vector<HolderGroups::List>& lists) {
+  RESHARD_ASSIGN_OR_RETURN(const std::string bytes,
+                           Storage::Of(path).ReadWhole(path, kMaxGroupInfoBytes));
   RESHARD_ASSIGN_OR_RETURN(std::vector<int64_t> ranks, ParseGroupInfo(path, bytes));
   lists.push_back({path, std::move(ranks)});
   return {};
@@ -92,19 +98,7 @@ Status ReadLists(const std::string& pattern, std::vector<HolderGroups::List>& li
 }  // namespace
 
 Result<std::vector<int64_t>> ParseGroupInfo(const std::string& path, std::string_view bytes) {
-  const std::string_view kind = KindOfForeignFile(bytes);
-  if (!kind.empty() && kind != kGroupInfoKind) {
-    return CorruptError(
-        fmt::format("{}: expected a group_info file, found {}", Escape(path), kind));
-  }
-  if (bytes.size() > kMaxGroupInfoBytes) {
-    return CorruptError(fmt::format("{}: expected a group_info file of at most {}, found one of {}",
-                                    Escape(path), FormatBytes(kMaxGroupInfoBytes),
-                                    FormatBytes(bytes.size())));
-  }
-  ParallelGroupRanks list;
-  RESHARD_RETURN_IF_ERROR(MergeLists(path, bytes, list));
-  std::vector<int64_t> ranks(list.dim().begin(), list.dim().end());
+  RESHARD_ASSIGN_OR_RETURN(std::vector<int64_t> ranks, RanksIn(path, bytes));
   std::sort(ranks.begin(), ranks.end());
   if (ranks.empty()) {
     return CorruptError(fmt::format(
@@ -133,5 +127,19 @@ Result<HolderGroups> LoadGroupInfo(const std::vector<std::string>& paths) {
   }
   return HolderGroups::Make(std::move(lists));
 }
+
+inline namespace v0_1 {
+
+Result<std::vector<int64_t>> ReadGroupInfo(const std::string& path) {
+  return CatchOutOfMemory([&]() -> Result<std::vector<int64_t>> {
+    RESHARD_ASSIGN_OR_RETURN(const std::string bytes,
+                             Storage::Of(path).ReadWhole(path, kMaxGroupInfoBytes));
+    if (!bytes.empty()) return RanksIn(path, bytes);
+    return CorruptError(
+        fmt::format("{}: expected a group_info file, found an empty one", Escape(path)));
+  });
+}
+
+}  // namespace v0_1
 
 }  // namespace reshard

@@ -24,7 +24,7 @@ Status DifferentShards(const HolderGroups::List& list, int64_t a, int64_t b,
 }
 
 // Fails if the ranks of `list` hold different parts. `first` is the rank with the local rank 0.
-Status CheckLayout(const HolderGroups::List& list, int64_t first, const LayoutEntry& named,
+Status CheckLayout(const HolderGroups::List& list, int64_t first, const Strategy::Entry& named,
                    const std::string& strategy) {
   // For a flat map of a one-dimensional tensor, the parts differ exactly if they differ with as
   // many dimensions as the map has entries.
@@ -83,7 +83,7 @@ Status HolderGroups::CheckAgainst(const ConversionRule& rule) const {
                              "different pipeline stages");
     }
     std::set<const ParameterLayout*> seen;  // models repeat them in every layer
-    for (const LayoutEntry named : rule.source()->stages()[static_cast<size_t>(stage)]) {
+    for (const Strategy::Entry named : rule.source()->stages()[static_cast<size_t>(stage)]) {
       if (!seen.insert(&named.layout).second) continue;
       RESHARD_RETURN_IF_ERROR(CheckLayout(list, first + stage * devices, named, strategy));
     }

@@ -115,7 +115,7 @@ Result<std::vector<Slice>> MergeBuilder::SlicesOf(std::string_view name) const {
   if (without.empty()) return slices;
   return MismatchError(fmt::format(
       "parameter {}: is in {} of the {} files, not in {}; every file has to hold a slice of every "
-      "parameter (files with parameters of their own are merged with `kind=segments`)",
+      "parameter (files with parameters of their own are merged with `segments=true`)",
       Quote(name), slices.size(), files_.tables.size(), FirstOf(without)));
 }
 
@@ -148,7 +148,7 @@ Status MergeBuilder::AddSlices(const StoredArray& parameter, const Strategy* str
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Slice> slices, SlicesOf(parameter.name));
   const ParameterLayout* layout = nullptr;
   if (strategy != nullptr) {
-    const StrategyStage& layouts = strategy->stages().front();
+    const Strategy::Stage& layouts = strategy->stages().front();
     layout = layouts.Find(parameter.name);
     const auto copied =
         ParameterOfCopy(parameter.name, parameter.shape, [&](std::string_view name) {

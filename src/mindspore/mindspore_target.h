@@ -98,7 +98,7 @@ Status CheckNamePattern(const std::string& pattern);
 class MindSporeTarget final : public Target {
  public:
   MindSporeTarget(const Source& source, const ConversionRule& rule, std::string prefix,
-                  UnmatchedPolicy unmatched, ParameterChoice choice = {},
+                  reshard::Selection::Unmatched unmatched, ParameterChoice choice = {},
                   const Container& container = DefaultContainer(), std::string names = {})
       : Target(source, std::move(choice)),
         rule_(rule),
@@ -206,7 +206,7 @@ class MindSporeTarget final : public Target {
 
   const ConversionRule& rule_;
   const std::string prefix_;
-  const UnmatchedPolicy unmatched_;
+  const reshard::Selection::Unmatched unmatched_;
   const Container& container_;
   const std::string
       names_;  // the pattern of file names, which CheckNamePattern has passed, or none

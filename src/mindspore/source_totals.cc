@@ -51,7 +51,8 @@ class RepetitionSearch {
  public:
   // Adds a weight of `elements` elements; `has_alike` says whether there is a parameter of another
   // name and the same shape.
-  void Add(std::string_view name, uint64_t elements, const HasParameter& has_alike) {
+  void Add(std::string_view name, uint64_t elements,
+           const std::function<bool(std::string_view)>& has_alike) {
     weights_ += elements;
     size_t dot = name.find('.');
     for (size_t depth = 0; depth < kMostDepth && dot != std::string_view::npos; ++depth) {
@@ -197,7 +198,7 @@ class ParameterCounting {
   bool TellsAll(int64_t stage, const IndexedFile& index, size_t files) const {
     if (rule_.source() == nullptr) return files == 1;
     const auto& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
-    return std::all_of(layouts.begin(), layouts.end(), [&](const LayoutEntry& layout) {
+    return std::all_of(layouts.begin(), layouts.end(), [&](const Strategy::Entry& layout) {
       return index.Find(layout.name) != nullptr || rule_.LowestSourceStage(layout.name) != stage;
     });
   }
@@ -256,7 +257,8 @@ class ParameterCounting {
 
   // Adds a parameter. `has` says whether the source has another one, `has_alike` whether it has one
   // of this shape.
-  Status Add(const Counted& parameter, const HasParameter& has, const HasParameter& has_alike) {
+  Status Add(const Counted& parameter, const std::function<bool(std::string_view)>& has,
+             const std::function<bool(std::string_view)>& has_alike) {
     const auto& [name, kind, dtype, shape] = parameter;
     const auto elements = ElementCount(LogicalShape(kind, dtype, shape));
     const bool is_weight = OptimizerGroup(name, has).empty();

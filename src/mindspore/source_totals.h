@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/parameters.h"
+#include "reshard/findings.h"
 #include "reshard/status.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/plan/parameter_choice.h"
@@ -33,8 +33,8 @@ struct RepeatedWeights {
 };
 
 struct SourceTotals {
-  ParameterTotals all;
-  ParameterTotals chosen;         // the part that the choice takes
+  Findings::Totals all;
+  Findings::Totals chosen;        // the part that the choice takes
   uint64_t expected_weights = 0;  // without the parameters that the choice excludes
   // The repeated weights, by prefix. A single tensor counts only if it is half of the other
   // weights.

@@ -78,7 +78,7 @@ class StageCutter {
                                entry->place, *misfit));
       return true;
     }
-    layouts_.push_back(LayoutEntry{
+    layouts_.push_back(Strategy::Entry{
         tensor.name,
         LayoutOfCuts(spec_.devices, CutsOf(*entry, tensor.shape.size()), entry->optimizer_shards)});
     return true;
@@ -407,7 +407,7 @@ Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec) {
             "cuts: expected the cuts of each dimension where no checkpoint is given, "
             "found none");
       }
-      layouts.push_back(LayoutEntry{
+      layouts.push_back(Strategy::Entry{
           entry.parameter, LayoutOfCuts(spec.devices, *entry.cuts, entry.optimizer_shards)});
     }
     out.stages.push_back(std::move(layouts));

@@ -71,7 +71,7 @@ Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view byt
               fmt::format("{}: expected at most {} layouts, found more at offset {}", Escape(path),
                           kMaxStrategyLayouts, offset));
         }
-        file.layouts.push_back(LayoutEntry{item.param_name(), LayoutOf(layouts)});
+        file.layouts.push_back(Strategy::Entry{item.param_name(), LayoutOf(layouts)});
         last.swap(encoded);
         encoded.clear();
         return file.layouts.size() % kMemoryCheckInterval == 0 ? CheckMemory(memory) : Status();
@@ -85,7 +85,7 @@ Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view byt
               encoded = layouts;
               return false;
             }
-            file.layouts.push_back(LayoutEntry{name, file.layouts[count - 1].layout});
+            file.layouts.push_back(Strategy::Entry{name, file.layouts[count - 1].layout});
             return true;
           }};
   RESHARD_RETURN_IF_ERROR(VisitStrategyItems(path, bytes, visitor));

@@ -181,7 +181,7 @@ class StrategyReader final : public JsonReader {
       return Error(fmt::format("parameter {}: expected at most {} layouts, found more", Quote(name),
                                kMaxStrategyLayouts));
     }
-    file_.layouts.push_back(LayoutEntry{name, layout_});
+    file_.layouts.push_back(Strategy::Entry{name, layout_});
     return file_.layouts.size() % kMemoryCheckInterval == 0 ? CheckMemory(memory_) : Status();
   }
 

@@ -145,7 +145,7 @@ Result<MergedStrategy> MergeStageFiles(const std::string& folder,
   RESHARD_ASSIGN_OR_RETURN(const Strategy strategy,
                            StrategyTables::FromStageFiles(folder, std::move(parsed)));
   std::vector<const StageFile*> stages;
-  for (const StrategyStage& stage : strategy.stages()) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
     stages.push_back(&*std::find_if(files.begin(), files.end(), [&](const StageFile& file) {
       return file.path == stage.path();
     }));

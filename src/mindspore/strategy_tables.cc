@@ -22,7 +22,7 @@
 namespace reshard {
 namespace {
 
-Result<int64_t> DevicesOf(const std::string& path, const LayoutEntry& named) {
+Result<int64_t> DevicesOf(const std::string& path, const Strategy::Entry& named) {
   const std::vector<int64_t>& matrix = named.layout.device_matrix;
   const auto error = [&](std::string_view what) {
     return CorruptError(fmt::format("{}: parameter {}: {}", Escape(path), Quote(named.name), what));
@@ -47,7 +47,7 @@ Result<int64_t> DevicesOf(const std::string& path, const LayoutEntry& named) {
   return devices;
 }
 
-std::string Devices(const LayoutEntry& named, int64_t devices) {
+std::string Devices(const Strategy::Entry& named, int64_t devices) {
   return fmt::format("parameter {} has {} (device matrix {})", Quote(named.name), devices,
                      named.layout.device_matrix);
 }
@@ -55,7 +55,7 @@ std::string Devices(const LayoutEntry& named, int64_t devices) {
 // Returns the devices of a stage, on which all its layouts have to agree.
 Result<int64_t> DevicesOf(const LayoutTable& stage, std::string_view name_of_stage) {
   std::optional<int64_t> devices;
-  for (const LayoutEntry named : stage) {
+  for (const Strategy::Entry named : stage) {
     RESHARD_ASSIGN_OR_RETURN(const int64_t found, DevicesOf(stage.path(), named));
     if (!devices) devices = found;
     if (*devices == found) continue;
@@ -87,12 +87,12 @@ Status CheckNoneMissing(const std::string& path, const std::vector<int64_t>& sta
 // Returns the first difference between two stages, or no value. The order of layouts does not
 // matter.
 std::optional<std::string> Difference(const LayoutTable& a, const LayoutTable& b) {
-  for (const LayoutEntry named : a) {
+  for (const Strategy::Entry named : a) {
     const ParameterLayout* other = b.Find(named.name);
     if (other == nullptr) return fmt::format("only the first has {}", Quote(named.name));
     if (*other != named.layout) return fmt::format("in the layout of {}", Quote(named.name));
   }
-  for (const LayoutEntry named : b) {
+  for (const Strategy::Entry named : b) {
     if (a.Find(named.name) == nullptr) {
       return fmt::format("only the second has {}", Quote(named.name));
     }
@@ -129,7 +129,7 @@ Result<Strategy> MakeOf(std::span<const std::vector<NamedLayout>> stages, bool i
 
 }  // namespace
 
-void LayoutTable::push_back(const LayoutEntry& entry) {
+void LayoutTable::push_back(const Strategy::Entry& entry) {
   const uint32_t layout = Intern(entry.layout);
   const std::string_view name = names_.Keep(entry.name);
   entries_.push_back({name.data(), static_cast<uint32_t>(name.size()), layout});
@@ -162,7 +162,7 @@ void LayoutTable::Finish(std::string path) {
   const LayoutTable all = std::exchange(*this, {});
   path_ = all.path_;
   by_name_.assign(all.by_name_.size(), 0);
-  for (const LayoutEntry entry : all) {
+  for (const Strategy::Entry entry : all) {
     uint32_t& slot = by_name_[SlotOf(entry.name)];
     if (slot != 0) {
       entries_[slot - 1].layout = Intern(entry.layout);
@@ -211,9 +211,9 @@ Status StrategyTables::SetStages(std::vector<LayoutTable> stages) {
   }
   tables_ = std::move(stages);
   for (const LayoutTable& table : tables_) {
-    const StrategyStage& stage = stages_.emplace_back(table, std::ssize(stages_));
+    const Strategy::Stage& stage = stages_.emplace_back(table, std::ssize(stages_));
     if (count == 1) break;
-    for (const LayoutEntry named : table) lowest_stages_.emplace(named.name, stage.number());
+    for (const Strategy::Entry named : table) lowest_stages_.emplace(named.name, stage.number());
   }
   return {};
 }
@@ -225,9 +225,9 @@ Result<Strategy> StrategyTables::FromFile(StrategyFile file) {
   std::vector<LayoutTable> stages;
   if (made->is_pipeline_) {
     std::map<int64_t, LayoutTable> by_stage;
-    for (const LayoutEntry named : file.layouts) {
+    for (const Strategy::Entry named : file.layouts) {
       const auto [stage, name] = *SplitStagePrefix(named.name);
-      by_stage[stage].push_back(LayoutEntry{name, named.layout});
+      by_stage[stage].push_back(Strategy::Entry{name, named.layout});
     }
     file.layouts.clear();
     std::vector<int64_t> numbers;
@@ -331,10 +331,10 @@ Result<Strategy> StrategyTables::FromLayouts(std::vector<LayoutTable> stages, bo
   return Strategy(made);
 }
 
-const std::string& StrategyStage::path() const { return table_->path(); }
-size_t StrategyStage::size() const { return table_->size(); }
-LayoutEntry StrategyStage::At(const LayoutTable& table, size_t place) { return table[place]; }
-const ParameterLayout* StrategyStage::Find(std::string_view name) const {
+const std::string& Strategy::Stage::path() const { return table_->path(); }
+size_t Strategy::Stage::size() const { return table_->size(); }
+Strategy::Entry Strategy::Stage::At(const LayoutTable& table, size_t place) { return table[place]; }
+const ParameterLayout* Strategy::Stage::Find(std::string_view name) const {
   return table_->Find(name);
 }
 
@@ -353,7 +353,7 @@ Result<Strategy> Strategy::MakePipeline(const std::vector<std::vector<NamedLayou
 
 const std::string& Strategy::path() const { return tables_->path_; }
 bool Strategy::is_pipeline() const { return tables_->is_pipeline_; }
-const std::vector<StrategyStage>& Strategy::stages() const { return tables_->stages_; }
+const std::vector<Strategy::Stage>& Strategy::stages() const { return tables_->stages_; }
 int64_t Strategy::devices_per_stage() const { return tables_->devices_per_stage_; }
 int64_t Strategy::ranks() const { return devices_per_stage() * std::ssize(stages()); }
 int64_t Strategy::own_stage() const { return tables_->own_stage_; }

@@ -39,11 +39,11 @@ inline namespace v0_1 {
 // read it.
 class LayoutTable {
  public:
-  using value_type = LayoutEntry;
-  using const_iterator = StrategyStage::Iterator;
+  using value_type = Strategy::Entry;
+  using const_iterator = Strategy::Stage::Iterator;
 
-  void push_back(const LayoutEntry& entry);
-  void push_back(const NamedLayout& named) { push_back(LayoutEntry{named.name, named.layout}); }
+  void push_back(const Strategy::Entry& entry);
+  void push_back(const NamedLayout& named) { push_back(Strategy::Entry{named.name, named.layout}); }
   void clear() { *this = LayoutTable(); }
   // Ends the filling. If a name has several layouts, the last counts, at the place of the first.
   // `path` is the file of the layouts.
@@ -51,7 +51,7 @@ class LayoutTable {
 
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
-  LayoutEntry operator[](size_t place) const {
+  Strategy::Entry operator[](size_t place) const {
     const Entry& entry = entries_[place];
     return {{entry.name, entry.size}, *layouts_[entry.layout]};
   }
@@ -135,7 +135,7 @@ class StrategyTables {
   int64_t own_stage_ = 0;
   size_t layouts_ = 0;
   std::vector<LayoutTable> tables_;
-  std::vector<StrategyStage> stages_;  // views of tables_
+  std::vector<Strategy::Stage> stages_;  // views of tables_
   // The lowest stage of each name, if there are several stages.
   std::unordered_map<std::string_view, int64_t> lowest_stages_;
   std::vector<std::string> notes_;

@@ -377,7 +377,7 @@ Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& o
             "{}: the parameters {} and {} would both be called {}; rename one of them differently",
             Escape(options.input), Quote(other->second), Quote(name), Quote(*new_name)));
       }
-      stages[s].push_back(LayoutEntry{*new_name, layout});
+      stages[s].push_back(Strategy::Entry{*new_name, layout});
     }
   }
   RESHARD_ASSIGN_OR_RETURN(
@@ -437,7 +437,7 @@ Result<std::string> EncodeStrategy(const Strategy& strategy, StrategyEncoding en
   const bool merged = strategy.is_pipeline();
   int64_t number = merged ? 0 : strategy.own_stage();
   const int64_t current = merged ? kMergedCurrentStage : number;
-  for (const StrategyStage& stage : strategy.stages()) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
     ParallelStrategyItem item;
     item.set_node_name(fmt::format("reshard-stage{}", number));
     item.mutable_parallel_strategys()->set_stage(static_cast<uint32_t>(number));

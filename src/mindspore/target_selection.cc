@@ -25,10 +25,10 @@ constexpr uint64_t kOfName = 320;
 constexpr size_t kManyFiles = 64;
 
 // All of `names` have layouts.
-void PutInOrderOf(const StrategyStage& layouts, std::vector<std::string>& names) {
+void PutInOrderOf(const Strategy::Stage& layouts, std::vector<std::string>& names) {
   const std::unordered_set<std::string> chosen(names.begin(), names.end());
   names.clear();
-  for (const LayoutEntry layout : layouts) {
+  for (const Strategy::Entry layout : layouts) {
     const auto name = chosen.find(std::string(layout.name));
     if (name != chosen.end()) names.push_back(*name);
   }
@@ -98,7 +98,7 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
       return std::optional<std::vector<std::string>>();
     }
     if (rule_.source() == nullptr) continue;
-    for (const LayoutEntry layout : rule_.source()->stages()[static_cast<size_t>(stage)]) {
+    for (const Strategy::Entry layout : rule_.source()->stages()[static_cast<size_t>(stage)]) {
       if (lacks(layout.name) && rule_.FateOf(layout.name, target_stage) != Fate::kDrop) {
         return std::optional<std::vector<std::string>>();
       }
@@ -125,14 +125,15 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
       converted.push_back(static_cast<size_t>(&name - names.data()));
     } else if (fate == Fate::kCopy) {
       RESHARD_ASSIGN_OR_RETURN(const bool text, IsTextLeftOut(name, selection.stages, rank));
-      if (text && unmatched_ == UnmatchedPolicy::kError) texts.insert(Quote(name));
+      if (text && unmatched_ == reshard::Selection::Unmatched::kError) texts.insert(Quote(name));
       if (text) {
         findings.texts_left_out.insert(Quote(name));
         continue;
       }
       const bool unmatched = rule_.Unmatched(name);
-      if (unmatched && unmatched_ == UnmatchedPolicy::kError) refused.insert(Quote(name));
-      if (unmatched && unmatched_ == UnmatchedPolicy::kDrop) {
+      if (unmatched && unmatched_ == reshard::Selection::Unmatched::kError)
+        refused.insert(Quote(name));
+      if (unmatched && unmatched_ == reshard::Selection::Unmatched::kDrop) {
         findings.unmatched_dropped.insert(Quote(name));
         continue;
       }
@@ -168,19 +169,19 @@ Status MindSporeTarget::FindAbsent(const std::vector<std::string>& names, int64_
   const std::unordered_set<std::string_view> seen(names.begin(), names.end());
   RESHARD_RETURN_IF_ERROR(CheckMissingRanks(stage, seen));
   std::vector<std::string_view> absent;
-  const auto note_absent = [&](const StrategyStage& layouts) {
-    for (const LayoutEntry layout : layouts) {
+  const auto note_absent = [&](const Strategy::Stage& layouts) {
+    for (const Strategy::Entry layout : layouts) {
       if (!seen.contains(layout.name) && choice().Takes(layout.name)) {
         absent.push_back(layout.name);
       }
     }
   };
   if (rule_.target() != nullptr) {
-    const StrategyStage& layouts = rule_.target()->stages()[static_cast<size_t>(stage)];
+    const Strategy::Stage& layouts = rule_.target()->stages()[static_cast<size_t>(stage)];
     absent.reserve(layouts.size());  // pages that are not used are not taken
     note_absent(layouts);
   } else if (rule_.source() != nullptr) {
-    for (const StrategyStage& layouts : rule_.source()->stages()) note_absent(layouts);
+    for (const Strategy::Stage& layouts : rule_.source()->stages()) note_absent(layouts);
   }
   // The caller's findings are going to hold them, too.
   RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), absent.size() * sizeof(std::string_view)));
@@ -204,7 +205,7 @@ Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
   if (rule_.source() == nullptr) return CheckMissingReplicas();
   for (const int64_t stage : rule_.NeededSourceStages(target_stage)) {
     std::vector<std::string> lost;
-    for (const LayoutEntry layout : rule_.source()->stages()[static_cast<size_t>(stage)]) {
+    for (const Strategy::Entry layout : rule_.source()->stages()[static_cast<size_t>(stage)]) {
       if (!seen.contains(layout.name) && choice().Takes(layout.name) &&
           rule_.FateOf(layout.name, target_stage) == Fate::kConvert) {
         lost.push_back(Quote(layout.name));
@@ -253,10 +254,11 @@ Status MindSporeTarget::CheckStages(int64_t target_stage) const {
   for (const int64_t stage : rule_.NeededSourceStages(target_stage)) {
     if (source().ranks().HasFiles(stage)) continue;
     const size_t before = lost.size();
-    for (const LayoutEntry layout : rule_.source()->stages()[static_cast<size_t>(stage)]) {
+    for (const Strategy::Entry layout : rule_.source()->stages()[static_cast<size_t>(stage)]) {
       if (rule_.LowestSourceStage(layout.name) != stage || !choice().Takes(layout.name)) continue;
       const Fate fate = rule_.FateOf(layout.name, target_stage);
-      if (fate == Fate::kConvert || (fate == Fate::kCopy && unmatched_ == UnmatchedPolicy::kCopy)) {
+      if (fate == Fate::kConvert ||
+          (fate == Fate::kCopy && unmatched_ == reshard::Selection::Unmatched::kCopy)) {
         lost.push_back(Quote(layout.name));
       }
     }

@@ -76,7 +76,7 @@ void ForEachName(const ConversionRule& rule, const Strategy& strategy, const Sta
     }
   }
   for (const int64_t stage : stages) {
-    for (const LayoutEntry layout : strategy.stages()[static_cast<size_t>(stage)]) {
+    for (const Strategy::Entry layout : strategy.stages()[static_cast<size_t>(stage)]) {
       if (!of_source || is_written(layout.name)) visit(layout.name);
     }
   }

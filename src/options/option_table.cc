@@ -17,16 +17,23 @@ constexpr uint32_t kConversions = kConvertCall | kPlanCall | kReportCall | kAgai
 constexpr uint32_t kWrites = kConvertCall | kPlanCall;
 constexpr uint32_t kReads =
     kConversions | kRecodeCall | kMergeCall | kVerifyCall | kDigestCall | kDiffCall | kInspectCall;
+constexpr uint32_t kStrategyOutputs =
+    kMakeStrategyCall | kConvertStrategyCall | kMergeStrategiesCall | kInferStrategyCall;
 
 template <typename Enum>
 constexpr int Of(Enum value) {
   return static_cast<int>(value);
 }
 
+template <typename Part, typename Member>
+Member* MemberOf(Part* part, Member Part::*member) {
+  return part == nullptr ? nullptr : &(part->*member);
+}
+
 // Places, of members of a part and of parts that are members.
 template <auto kPart, auto kMember>
 OptionPlace At(const OptionParts& parts) {
-  return &((parts.*kPart)->*kMember);
+  return MemberOf(parts.*kPart, kMember);
 }
 template <auto kPart>
 OptionPlace At(const OptionParts& parts) {
@@ -34,7 +41,7 @@ OptionPlace At(const OptionParts& parts) {
 }
 template <auto kPart, auto kMember>
 OptionPlace WordAt(const OptionParts& parts) {
-  return WordPlace(&((parts.*kPart)->*kMember));
+  return WordPlace(MemberOf(parts.*kPart, kMember));
 }
 
 // The first word of a kSwitchOrWord is the meaning of the option without a value.
@@ -42,18 +49,23 @@ constexpr WordMeaning kFormats[] = {{"ckpt", Of(TargetFormat::kCkpt)},
                                     {"safetensors", Of(TargetFormat::kSafetensors)},
                                     {"unified", Of(TargetFormat::kUnified)},
                                     {"huggingface", Of(TargetFormat::kHuggingFace)}};
-constexpr WordMeaning kResumes[] = {{"true", Of(Resume::kTrust)}, {"verify", Of(Resume::kVerify)}};
-constexpr WordMeaning kReplicas[] = {{"true", Of(CheckReplicas::kAll)},
-                                     {"none", Of(CheckReplicas::kNone)},
-                                     {"sample", Of(CheckReplicas::kSample)},
-                                     {"all", Of(CheckReplicas::kAll)}};
-constexpr WordMeaning kModes[] = {{"AES-GCM", Of(EncryptionMode::kAesGcm)},
-                                  {"AES-CBC", Of(EncryptionMode::kAesCbc)},
-                                  {"SM4-CBC", Of(EncryptionMode::kSm4Cbc)}};
+constexpr std::span<const WordMeaning> kFormatsOfRanks = std::span(kFormats).first(2);
+constexpr WordMeaning kResumes[] = {{"true", Of(OutputChoice::Resume::kTrust)},
+                                    {"verify", Of(OutputChoice::Resume::kVerify)}};
+constexpr WordMeaning kReplicas[] = {{"true", Of(CheckChoice::Replicas::kAll)},
+                                     {"none", Of(CheckChoice::Replicas::kNone)},
+                                     {"sample", Of(CheckChoice::Replicas::kSample)},
+                                     {"all", Of(CheckChoice::Replicas::kAll)}};
+constexpr WordMeaning kModes[] = {{"AES-GCM", Of(TargetSpec::EncryptionMode::kAesGcm)},
+                                  {"AES-CBC", Of(TargetSpec::EncryptionMode::kAesCbc)},
+                                  {"SM4-CBC", Of(TargetSpec::EncryptionMode::kSm4Cbc)}};
 constexpr WordMeaning kLosses[] = {{"warn", 0}, {"error", 1}};
-constexpr WordMeaning kPolicies[] = {{"copy", Of(UnmatchedPolicy::kCopy)},
-                                     {"drop", Of(UnmatchedPolicy::kDrop)},
-                                     {"error", Of(UnmatchedPolicy::kError)}};
+constexpr WordMeaning kPolicies[] = {{"copy", Of(Selection::Unmatched::kCopy)},
+                                     {"drop", Of(Selection::Unmatched::kDrop)},
+                                     {"error", Of(Selection::Unmatched::kError)}};
+constexpr WordMeaning kTextPolicies[] = {{"copy", Of(Selection::Unmatched::kCopy)},
+                                         {"error", Of(Selection::Unmatched::kError)}};
+constexpr std::span<const WordMeaning> kOnlyCopy = std::span(kPolicies).first(1);
 
 constexpr Option kOptions[] = {
     {.name = "source.strategy",
@@ -72,6 +84,97 @@ constexpr Option kOptions[] = {
      .help = "Strategy of the target, as above; none: full tensors in one rank",
      .effect = Effect::kBytesToldApart,
      .place = At<&Parts::target, &TargetSpec::strategy>},
+    {.name = "a.strategy",
+     .word = "a_strategy",
+     .type = OptionType::kFile,
+     .calls = kDiffCall,
+     .value = "S",
+     .help = "Strategy of A: a file, or a folder of stage files. Without it A holds full tensors",
+     .place = At<&Parts::source, &SourceSpec::strategy>},
+    {.name = "b.strategy",
+     .word = "b_strategy",
+     .type = OptionType::kFile,
+     .calls = kDiffCall,
+     .value = "S",
+     .help = "Strategy of B: a file, or a folder of stage files. Without it B holds full tensors",
+     .place = At<&Parts::second_source, &SourceSpec::strategy>},
+    {.name = "source.strategy",
+     .word = "strategy",
+     .type = OptionType::kFile,
+     .calls = kDigestCall,
+     .value = "S",
+     .help = "Strategy file, or folder of stage files. Without it PATH holds full tensors",
+     .place = At<&Parts::source, &SourceSpec::strategy>},
+    {.name = "source.strategy",
+     .word = "strategy",
+     .type = OptionType::kFile,
+     .calls = kInspectCall,
+     .value = "S",
+     .help = "Strategy of the checkpoint at PATH, a file or a folder of stage files: list the full "
+             "tensors and how they are cut",
+     .place = At<&Parts::source, &SourceSpec::strategy>},
+    {.name = "source.strategy",
+     .word = "strategy",
+     .type = OptionType::kFile,
+     .calls = kMergeCall,
+     .value = "S",
+     .help = "Strategy file of the slices' stage. Without it, slices are concatenated along axis 0",
+     .place = At<&Parts::source, &SourceSpec::strategy>},
+    {.name = "checkpoint",
+     .word = "from_",
+     .type = OptionType::kFile,
+     .calls = kMakeStrategyCall,
+     .value = "CKPT",
+     .help = "Full checkpoint (file or folder) that gives the names for the patterns, and the "
+             "shapes",
+     .place = At<&Parts::full_tensors>},
+    {.name = "like",
+     .word = "like",
+     .type = OptionType::kFile,
+     .calls = kMakeStrategyCall,
+     .value = "SRC",
+     .help = "Source that gives names, shapes and cuts: rank folders, a full checkpoint or a "
+             "strategy",
+     .place = At<&Parts::source, &SourceSpec::path>},
+    {.name = "source.strategy",
+     .word = "src_strategy",
+     .type = OptionType::kFile,
+     .calls = kMakeStrategyCall,
+     .group = "Source",
+     .value = "PATH",
+     .help = "Strategy of SRC",
+     .place = At<&Parts::source, &SourceSpec::strategy>},
+    {.name = "reference",
+     .word = "reference",
+     .type = OptionType::kFile,
+     .calls = kInferStrategyCall,
+     .value = "CKPT",
+     .help = "Full checkpoint (file or folder) of the same model, best with the same values",
+     .is_required = true,
+     .place = At<&Parts::full_tensors>},
+    {.name = "segments",
+     .word = "segments",
+     .calls = kMergeCall,
+     .help = "Merge segments: each of FILES (a checkpoint, or a folder of some) holds whole "
+             "parameters; what several hold has to be equal",
+     .place = At<&Parts::segments>},
+    {.name = "values",
+     .word = "values",
+     .calls = kDiffCall,
+     .help = "Of floats that differ, list how many elements do, by how much at most, and how many "
+             "are NaN on one side or NaN with other bits",
+     .place = At<&Parts::values>},
+    {.name = "one_replica",
+     .word = "one_replica",
+     .calls = kDiffCall,
+     .help = "Read only one replica of each shard, and compare byte by byte: faster, but a rank "
+             "that differs from its replica goes unnoticed",
+     .place = At<&Parts::one_replica>},
+    {.name = "one_replica",
+     .word = "one_replica",
+     .calls = kDigestCall,
+     .help = "Read only one replica of each shard: faster, but a rank that differs goes unnoticed",
+     .place = At<&Parts::one_replica>},
     {.name = "ranks",
      .word = "rank",
      .type = OptionType::kRanks,
@@ -82,9 +185,9 @@ constexpr Option kOptions[] = {
      .place = At<&Parts::selection, &Selection::ranks>},
     {.name = "force",
      .word = "force",
-     .calls = kWrites | kReportCall | kRecodeCall | kMergeCall | kCatCall,
+     .calls = kWrites | kReportCall | kRecodeCall | kMergeCall | kCatCall | kStrategyOutputs,
      .help = "Replace existing outputs",
-     .place = At<&Parts::output, &OutputChoice::force>},
+     .place = At<&Parts::force>},
     {.name = "resume",
      .word = "resume",
      .type = OptionType::kSwitchOrWord,
@@ -101,6 +204,22 @@ constexpr Option kOptions[] = {
      .words = kFormats,
      .effect = Effect::kBytesAsBefore,
      .place = WordAt<&Parts::target, &TargetSpec::format>},
+    {.name = "format",
+     .word = "format",
+     .type = OptionType::kWord,
+     .calls = kRecodeCall,
+     .help = "Format to write; files of the other one are read",
+     .words = kFormatsOfRanks,
+     .is_required = true,
+     .place = WordAt<&Parts::target, &TargetSpec::format>},
+    {.name = "files",
+     .word = "files",
+     .type = OptionType::kText,
+     .calls = kRecodeCall,
+     .value = "REGEX",
+     .help = "Only files whose names this regular expression matches somewhere; a single file's "
+             "path",
+     .place = At<&Parts::file_names>},
 
     {.name = "source.files",
      .word = "source",
@@ -239,7 +358,7 @@ constexpr Option kOptions[] = {
     {.name = "tensor_parallel",
      .word = "tp",
      .type = OptionType::kCount,
-     .calls = kWrites | kAgainstCall | kViews,
+     .calls = kWrites | kAgainstCall | kViews | kMakeStrategyCall,
      .group = "Cluster",
      .value = "N",
      .help = "Parts of each matrix (default 1); makes the strategy of the target",
@@ -248,7 +367,7 @@ constexpr Option kOptions[] = {
     {.name = "data_parallel",
      .word = "dp",
      .type = OptionType::kCount,
-     .calls = kWrites | kAgainstCall | kViews,
+     .calls = kWrites | kAgainstCall | kViews | kMakeStrategyCall,
      .group = "Cluster",
      .value = "N",
      .help = "Replicas (default 1)",
@@ -257,7 +376,7 @@ constexpr Option kOptions[] = {
     {.name = "pipeline_stages",
      .word = "pp",
      .type = OptionType::kCount,
-     .calls = kWrites | kAgainstCall | kViews,
+     .calls = kWrites | kAgainstCall | kViews | kMakeStrategyCall,
      .group = "Cluster",
      .value = "N",
      .help = "Pipeline stages (default 1)",
@@ -266,7 +385,7 @@ constexpr Option kOptions[] = {
     {.name = "optimizer_sharding",
      .word = "optimizer_sharding",
      .type = OptionType::kSwitchOrCount,
-     .calls = kWrites | kAgainstCall | kViews,
+     .calls = kWrites | kAgainstCall | kViews | kMakeStrategyCall,
      .group = "Cluster",
      .value = "[N]",
      .help = "Cut matrices further over N replicas; without N, over all",
@@ -275,7 +394,7 @@ constexpr Option kOptions[] = {
     {.name = "stage_layers",
      .word = "stage_layers",
      .type = OptionType::kCounts,
-     .calls = kWrites | kAgainstCall | kViews,
+     .calls = kWrites | kAgainstCall | kViews | kMakeStrategyCall,
      .group = "Cluster",
      .value = "N,...",
      .help = "Layers of each stage, such as 10,11,11",
@@ -291,6 +410,21 @@ constexpr Option kOptions[] = {
      .help = "Only parameters whose names in the source match GLOB",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::include>},
+    {.name = "include",
+     .word = "include",
+     .old_word = "filter",
+     .type = OptionType::kTexts,
+     .calls = kInspectCall | kShowStrategyCall,
+     .value = "GLOB",
+     .help = "Only parameters whose names match GLOB",
+     .place = At<&Parts::include>},
+    {.name = "exclude",
+     .word = "exclude",
+     .type = OptionType::kTexts,
+     .calls = kInspectCall | kShowStrategyCall,
+     .value = "GLOB",
+     .help = "Leave out what matches GLOB; wins over --include",
+     .place = At<&Parts::exclude>},
     {.name = "exclude",
      .word = "exclude",
      .type = OptionType::kTexts,
@@ -309,7 +443,14 @@ constexpr Option kOptions[] = {
      .help = "JSON file of new names: {\"old name\": \"new name\"} or {\"patterns\": {\"old.*\": "
              "\"new.*\"}}",
      .effect = Effect::kBytesAsBefore,
-     .place = At<&Parts::selection, &Selection::renames>},
+     .place = At<&Parts::renames>},
+    {.name = "renames",
+     .word = "rename",
+     .type = OptionType::kRenames,
+     .calls = kConvertStrategyCall,
+     .value = "MAP.json",
+     .help = "JSON file of new names, as for convert; only the layouts are written",
+     .place = At<&Parts::renames>},
     {.name = "casts",
      .word = "dtype",
      .type = OptionType::kCasts,
@@ -338,6 +479,21 @@ constexpr Option kOptions[] = {
              "copy)",
      .words = kPolicies,
      .effect = Effect::kBytesAsBefore,
+     .place = WordAt<&Parts::selection, &Selection::unmatched>},
+    {.name = "unmatched",
+     .word = "unmatched",
+     .type = OptionType::kWord,
+     .calls = kRecodeCall,
+     .help = "What to do with texts, which safetensors files cannot hold: leave them out with a "
+             "warning (copy), or refuse them",
+     .words = kTextPolicies,
+     .place = WordAt<&Parts::selection, &Selection::unmatched>},
+    {.name = "unmatched",
+     .word = "unmatched",
+     .type = OptionType::kWord,
+     .calls = kMergeCall,
+     .help = "Merge although names tell that the strategy is another checkpoint's (copy)",
+     .words = kOnlyCopy,
      .place = WordAt<&Parts::selection, &Selection::unmatched>},
 
     {.name = "checks.replicas",
@@ -432,14 +588,16 @@ constexpr std::pair<std::string_view, std::optional<DType>> kCastWords[] = {
 
 std::span<const Option> AllOptions() { return kOptions; }
 
-const Option* FindOptionNamed(std::string_view name) {
-  const auto found = std::find_if(std::begin(kOptions), std::end(kOptions),
-                                  [&](const Option& option) { return option.name == name; });
+const Option* FindOptionNamed(std::string_view name, uint32_t call) {
+  const auto found = std::find_if(
+      std::begin(kOptions), std::end(kOptions),
+      [&](const Option& option) { return option.name == name && (option.calls & call) != 0; });
   return found == std::end(kOptions) ? nullptr : found;
 }
 
 std::string OnCommandLine(const Option& option) {
   std::string text = "--" + std::string(option.word);
+  if (text.ends_with('_')) text.pop_back();  // a word of Python's own
   std::replace(text.begin() + 2, text.end(), '_', '-');
   return text;
 }
@@ -476,6 +634,7 @@ OptionParts PartsOf(ConversionSpec& spec) {
           .key = &spec.source.key,
           .include = &spec.selection.include,
           .exclude = &spec.selection.exclude,
+          .renames = &spec.selection.renames,
           .cluster = &spec.target.cluster};
 }
 
@@ -506,6 +665,7 @@ std::optional<OptionValue> ValueIn(const Option& option, const OptionParts& part
   return std::visit(
       [&](const auto& place) -> std::optional<OptionValue> {
         using Place = std::decay_t<decltype(place)>;
+        if (place == nullptr) return std::nullopt;
         if constexpr (std::is_same_v<Place, WordPlace>) {
           const auto meaning = place.Get();
           const auto word =

@@ -1,13 +1,16 @@
-// The option table: a row for every option that several front ends have. A row has the name, the
-// type, the calls that take it, the help text, the destination of the value, and its effect on the
+// The option table: a row for every option of a call of the library. A row has the name, the type,
+// the calls that take it, the help text, the destination of the value, and its effect on the
 // output.
 //
 // Command lines, Python's keywords and the records of conversions come from it. An option is a
-// member of a struct in reshard/options.h and a row here. Constants; any thread.
+// member of a struct in include/reshard and a row here. If a call takes fewer words than others, or
+// means something else by the option, it has a row of its own, after the one that records follow.
+// Constants; any thread.
 #ifndef RESHARD_SRC_OPTIONS_OPTION_TABLE_H_
 #define RESHARD_SRC_OPTIONS_OPTION_TABLE_H_
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -43,6 +46,11 @@ enum Call : uint32_t {
   kCatCall = 1 << 12,    // TargetView, to pass on a single file
   kViewCall = 1 << 13,   // TargetView
   kMountCall = 1 << 14,  // TargetView, to serve all files
+  kMakeStrategyCall = 1 << 15,
+  kConvertStrategyCall = 1 << 16,
+  kMergeStrategiesCall = 1 << 17,
+  kInferStrategyCall = 1 << 18,
+  kShowStrategyCall = 1 << 19,
 };
 
 // The kind of value that an option takes.
@@ -83,11 +91,11 @@ enum class Effect {
 
 // A value, by the type of its option: kWord and kSwitchOrWord have a text. A strategy is a text,
 // its path, or a StrategyRef.
-using OptionValue =
-    std::variant<bool, uint64_t, int64_t, std::string, std::vector<std::string>,
-                 std::vector<int64_t>, std::map<int64_t, std::string>,
-                 std::map<std::string, std::string>, RoundedCount, WorkerShare, IoChoice,
-                 std::vector<CastRule>, Renames, StrategyRef, std::shared_ptr<const EncryptionKey>>;
+using OptionValue = std::variant<bool, uint64_t, int64_t, std::string, std::vector<std::string>,
+                                 std::vector<int64_t>, std::map<int64_t, std::string>,
+                                 std::map<std::string, std::string>, RoundedCount, WorkerShare,
+                                 IoChoice, std::vector<Selection::CastRule>, Renames, StrategyRef,
+                                 std::shared_ptr<const EncryptionKey>>;
 
 // A word that an option takes, and the value of the member that it stands for, as a number.
 struct WordMeaning {
@@ -102,15 +110,24 @@ struct OptionParts {
   Selection* selection = nullptr;
   CheckChoice* checks = nullptr;
   OutputChoice* output = nullptr;
-  // Members of the first three that other calls have by themselves.
+  // Members of these that other calls have by themselves.
   std::shared_ptr<const EncryptionKey>* key = nullptr;
   std::vector<std::string>* include = nullptr;
   std::vector<std::string>* exclude = nullptr;
+  Renames* renames = nullptr;
+  bool* force = nullptr;
   uint64_t* memory_limit = nullptr;
   IoChoice* io = nullptr;
   std::optional<WorkerShare>* shard = nullptr;
   LockWaiting* waiting = nullptr;
   Cluster* cluster = nullptr;
+  // Members of the options of one or two calls.
+  SourceSpec* second_source = nullptr;
+  std::string* full_tensors = nullptr;  // a checkpoint of full tensors
+  std::string* file_names = nullptr;
+  bool* segments = nullptr;
+  bool* values = nullptr;
+  bool* one_replica = nullptr;
 };
 
 // A member that is one of the values of an enum, or a bool. Points to it.
@@ -137,6 +154,9 @@ class WordPlace {
 
   void Set(int meaning) const { set_(member_, meaning); }
   std::optional<int> Get() const { return get_(member_); }
+  friend bool operator==(const WordPlace& place, std::nullptr_t) {
+    return place.member_ == nullptr;
+  }
 
  private:
   void* member_;
@@ -150,12 +170,14 @@ using OptionPlace =
                  std::vector<int64_t>*, std::map<int64_t, std::string>*,
                  std::map<std::string, std::string>*, std::optional<RoundedCount>*,
                  std::optional<WorkerShare>*, std::optional<std::chrono::milliseconds>*, IoChoice*,
-                 std::vector<CastRule>*, Renames*, StrategyRef*,
+                 std::vector<Selection::CastRule>*, Renames*, StrategyRef*,
                  std::shared_ptr<const EncryptionKey>*>;
 
 struct Option {
   std::string_view name;  // in the library's messages and in records: "casts"
-  std::string_view word;  // "dtype": --dtype of a command line, the keyword dtype in Python
+  // "dtype": --dtype of a command line, the keyword dtype in Python. "from_" is --from.
+  std::string_view word;
+  std::string_view old_word = {};  // of a command line: it still takes this word, too
   OptionType type = OptionType::kSwitch;
   uint32_t calls = 0;                       // a set of Call
   std::string_view group = {};              // of help; empty: the common ones
@@ -164,6 +186,7 @@ struct Option {
   std::span<const WordMeaning> words = {};  // of kWord and kSwitchOrWord
   std::optional<TargetFormat> only_with = {};  // the one format that it is for
   bool negates = false;                        // a switch: when it is given, the member is false
+  bool is_required = false;                    // the calls do not go without it
   Effect effect = Effect::kNone;
   OptionPlace (*place)(const OptionParts& parts) = nullptr;
 };
@@ -171,8 +194,8 @@ struct Option {
 // In the order of help.
 std::span<const Option> AllOptions();
 
-// Returns the option of this name, or null.
-const Option* FindOptionNamed(std::string_view name);
+// Returns the first option of this name, or null; of those that `call` takes, if it is given.
+const Option* FindOptionNamed(std::string_view name, uint32_t call = ~uint32_t{0});
 
 // Returns how a command line has the option: "--dst-strategy" for "dst_strategy".
 std::string OnCommandLine(const Option& option);
@@ -196,7 +219,7 @@ OptionParts PartsOf(ConversionSpec& spec);
 // Sets the member of an option. `value` is of the option's type, and one of its words.
 void SetOption(const Option& option, const OptionParts& parts, const OptionValue& value);
 
-// Returns the value of an option; no value if its member has none.
+// Returns the value of an option; no value if its member has none, or there is no member.
 std::optional<OptionValue> ValueIn(const Option& option, const OptionParts& parts);
 
 // Returns whether the option has its default in `options`. PartsOf has to accept `options`.

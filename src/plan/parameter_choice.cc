@@ -45,8 +45,8 @@ bool IsFloat(DType dtype) {
 }
 
 // Whether the rule is for a tensor.
-bool Matches(const CastRule& rule, std::string_view name, const Shape& full_shape,
-             const HasParameter& has) {
+bool Matches(const Selection::CastRule& rule, std::string_view name, const Shape& full_shape,
+             const std::function<bool(std::string_view)>& has) {
   if (!rule.pattern.empty()) return GlobMatch(rule.pattern, name);
   return ElementCount(full_shape).value_or(0) != 1 && OptimizerGroup(name, has).empty();
 }
@@ -84,7 +84,7 @@ Status CheckRenames(const Renames& renames) {
   return {};
 }
 
-Status CheckCasts(const std::vector<CastRule>& casts) {
+Status CheckCasts(const std::vector<Selection::CastRule>& casts) {
   for (auto rule = casts.begin(); rule != casts.end(); ++rule) {
     if (rule->dtype && !IsCastTarget(*rule->dtype)) {
       return InvalidArgumentError(
@@ -92,9 +92,9 @@ Status CheckCasts(const std::vector<CastRule>& casts) {
                       "Float8E4M3FN or Float8E5M2",
                       DTypeName(*rule->dtype)));
     }
-    const bool is_repeated = std::any_of(casts.begin(), rule, [&](const CastRule& earlier) {
-      return earlier.pattern == rule->pattern;
-    });
+    const bool is_repeated = std::any_of(
+        casts.begin(), rule,
+        [&](const Selection::CastRule& earlier) { return earlier.pattern == rule->pattern; });
     if (is_repeated) {
       return InvalidArgumentError(
           rule->pattern.empty()
@@ -135,7 +135,7 @@ std::optional<std::string> NameByPattern(std::string_view pattern, std::string_v
 }
 
 ParameterChoice::ParameterChoice(std::vector<std::string> include, std::vector<std::string> exclude,
-                                 Renames renames, std::vector<CastRule> casts)
+                                 Renames renames, std::vector<Selection::CastRule> casts)
     : include_(std::move(include)),
       exclude_(std::move(exclude)),
       renames_(std::move(renames)),
@@ -148,11 +148,13 @@ bool ParameterChoice::Takes(std::string_view name) const {
 }
 
 Result<DType> ParameterChoice::TargetDType(std::string_view name, DType dtype,
-                                           const Shape& full_shape, const HasParameter& has) const {
+                                           const Shape& full_shape,
+                                           const std::function<bool(std::string_view)>& has) const {
   if (casts_.empty() || !IsFloat(dtype)) return dtype;
-  const auto rule = std::find_if(casts_.begin(), casts_.end(), [&](const CastRule& candidate) {
-    return Matches(candidate, name, full_shape, has);
-  });
+  const auto rule =
+      std::find_if(casts_.begin(), casts_.end(), [&](const Selection::CastRule& candidate) {
+        return Matches(candidate, name, full_shape, has);
+      });
   if (rule == casts_.end() || !rule->dtype || *rule->dtype == dtype) return dtype;
   if (IsCastSource(dtype)) return *rule->dtype;
   return UnsupportedError(

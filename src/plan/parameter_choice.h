@@ -32,7 +32,7 @@ std::optional<std::string> NameByPattern(std::string_view pattern, std::string_v
 
 // Returns whether these casts are valid. Errors: kInvalidArgument for a dtype that is not a target
 // of casts, and for two rules with one pattern.
-Status CheckCasts(const std::vector<CastRule>& casts);
+Status CheckCasts(const std::vector<Selection::CastRule>& casts);
 
 class ParameterChoice {
  public:
@@ -43,7 +43,7 @@ class ParameterChoice {
   // of `exclude`. `renames` maps names of the source to names of the target; CheckRenames has
   // accepted it.
   ParameterChoice(std::vector<std::string> include, std::vector<std::string> exclude,
-                  Renames renames, std::vector<CastRule> casts = {});
+                  Renames renames, std::vector<Selection::CastRule> casts = {});
 
   bool Takes(std::string_view name) const;
   // Whether a pattern of `exclude` matches.
@@ -64,18 +64,18 @@ class ParameterChoice {
   // source.
   // Errors: kUnsupported if a rule asks for another dtype, but floats of this dtype cannot be cast.
   Result<DType> TargetDType(std::string_view name, DType dtype, const Shape& full_shape,
-                            const HasParameter& has) const;
+                            const std::function<bool(std::string_view)>& has) const;
 
   const std::vector<std::string>& include() const { return include_; }
   const std::vector<std::string>& exclude() const { return exclude_; }
   const Renames& renames() const { return renames_; }
-  const std::vector<CastRule>& casts() const { return casts_; }
+  const std::vector<Selection::CastRule>& casts() const { return casts_; }
 
  private:
   std::vector<std::string> include_;
   std::vector<std::string> exclude_;
   Renames renames_;
-  std::vector<CastRule> casts_;
+  std::vector<Selection::CastRule> casts_;
 };
 
 // The choice of a conversion.

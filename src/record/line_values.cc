@@ -122,12 +122,12 @@ std::map<std::string, std::string> LineValues::Pairs(const std::string& member) 
   return pairs;
 }
 
-std::vector<CastRule> LineValues::Casts(const std::string& member) {
+std::vector<Selection::CastRule> LineValues::Casts(const std::string& member) {
   const std::vector<Value>& values = Of(member, 2);
-  std::vector<CastRule> casts;
+  std::vector<Selection::CastRule> casts;
   if (values.size() % 2 != 0) ok_ = false;
   for (size_t i = 0; i + 1 < values.size(); i += 2) {
-    CastRule& rule = casts.emplace_back();
+    Selection::CastRule& rule = casts.emplace_back();
     if (values[i].text) {
       rule.pattern = BytesOfText(*values[i].text).value_or("");
       if (rule.pattern.empty()) ok_ = false;

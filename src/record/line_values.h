@@ -37,7 +37,7 @@ class LineValues {
   // [["key","value"],...]
   std::map<std::string, std::string> Pairs(const std::string& member);
   // [["GLOB" or null,"DType" or null],...]
-  std::vector<CastRule> Casts(const std::string& member);
+  std::vector<Selection::CastRule> Casts(const std::string& member);
 
  private:
   class Reader;

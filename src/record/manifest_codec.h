@@ -50,7 +50,7 @@ struct ManifestFile {
   // Of its part record, at RecordPath(path).
   uint64_t record_size = 0;
   std::string record_digest = {};
-  std::optional<EncryptionMode> encryption = {};
+  std::optional<TargetSpec::EncryptionMode> encryption = {};
   std::string key_check = {};  // KeyCheck of its key; empty if unknown
 
   // The bytes that it has on the disk.

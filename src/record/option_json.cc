@@ -23,7 +23,7 @@ std::string PairsAsJson(const std::map<std::string, std::string>& map) {
   });
 }
 
-std::string CastAsJson(const CastRule& rule) {
+std::string CastAsJson(const Selection::CastRule& rule) {
   return fmt::format("[{},{}]", BytesAsJsonOrNull(rule.pattern),
                      rule.dtype ? fmt::format("\"{}\"", DTypeName(*rule.dtype)) : "null");
 }
@@ -45,7 +45,7 @@ class AsJson {
   std::string operator()(const std::map<std::string, std::string>& values) const {
     return Member(PairsAsJson(values));
   }
-  std::string operator()(const std::vector<CastRule>& values) const {
+  std::string operator()(const std::vector<Selection::CastRule>& values) const {
     return Member(JsonList(values, CastAsJson));
   }
   std::string operator()(const Renames& renames) const {

@@ -35,7 +35,7 @@ namespace {
 // Whether a layout of any stage cuts the parameter.
 bool IsCut(const SourceTensor& parameter, const Strategy& strategy) {
   return std::any_of(strategy.stages().begin(), strategy.stages().end(),
-                     [&](const StrategyStage& stage) {
+                     [&](const Strategy::Stage& stage) {
                        const ParameterLayout* const layout = stage.Find(parameter.name);
                        if (layout == nullptr) return false;
                        const auto grid = MakeGrid(*layout, parameter.full_shape.size(), "");
@@ -275,7 +275,7 @@ Result<CheckpointContents> ReadContents(const Source& source, const Strategy* st
 
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
                                               const SharedWork& work, PlanFindings& findings) {
-  const MindSporeTarget target(source, rule, "", UnmatchedPolicy::kCopy);
+  const MindSporeTarget target(source, rule, "", Selection::Unmatched::kCopy);
   target.IndexSources(0, Indexers(work.workers), work.stop);
   RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection, target.Select(0, findings));
   std::vector<SourceTensor> tensors;

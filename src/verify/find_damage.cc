@@ -72,7 +72,7 @@ class ParameterFinder {
     }
   }
 
-  Status NameIn(Damage& damage) {
+  Status NameIn(DamageReport::Damage& damage) {
     RESHARD_RETURN_IF_ERROR(status_);
     Names& names = contents_.count > 0 ? contents_ : headers_;
     damage.parameters = std::move(names.first);
@@ -132,7 +132,7 @@ class ParameterFinder {
 // digests fit, the damage is between the contents; then it adds parameters with a header in a bad
 // block. Errors: as SourceFiles; kCorrupt if the record's Values cannot be read; kCancelled.
 Status NameParameters(SourceFiles& files, const DamagedFile& damaged, const std::stop_token& stop,
-                      Damage& damage) {
+                      DamageReport::Damage& damage) {
   ParameterFinder finder(files, damaged, stop);
   PartRecordParser parser("the part record",
                           [&finder](const RecordedValue& value) { finder.Take(value); });
@@ -144,7 +144,7 @@ Status NameParameters(SourceFiles& files, const DamagedFile& damaged, const std:
 struct FileTask {
   const std::string* plan;
   const ManifestFile* file;
-  std::vector<Damage> damages = {};
+  std::vector<DamageReport::Damage> damages = {};
   uint64_t bytes = 0;  // that were read
 };
 
@@ -173,7 +173,7 @@ class FileComparison {
 
   Status Compare() {
     const ManifestFile& file = *task_.file;
-    Damage damage;
+    DamageReport::Damage damage;
     RESHARD_ASSIGN_OR_RETURN(const std::optional<StoredRecord> record,
                              ReadStoredRecord(folder_, *task_.plan, file, stop_, damage));
     if (!record) task_.damages.push_back(std::exchange(damage, {}));
@@ -191,12 +191,13 @@ class FileComparison {
   }
 
  private:
-  Status CompareBytes(FileId id, const std::optional<StoredRecord>& record, Damage& damage) {
+  Status CompareBytes(FileId id, const std::optional<StoredRecord>& record,
+                      DamageReport::Damage& damage) {
     const ManifestFile& file = *task_.file;
     RESHARD_ASSIGN_OR_RETURN(const uint64_t size, folder_.files.Size(id));
     if (size != file.size) {
       damage = {.path = file.path,
-                .kind = Damage::Kind::kSize,
+                .kind = DamageReport::Damage::Kind::kSize,
                 .detail = fmt::format("expected {} bytes, found {}", file.size, size)};
     }
     // A file without a byte has no block.
@@ -204,7 +205,7 @@ class FileComparison {
       RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, folder_.files.OpenReader(id));
       if (reader.decryption() == Decryption::kNone) {
         damage = {.path = file.path,
-                  .kind = Damage::Kind::kContent,
+                  .kind = DamageReport::Damage::Kind::kContent,
                   .detail = fmt::format("expected a file encrypted by {}, found one that is not "
                                         "encrypted",
                                         EncryptionModeName(*file.encryption))};
@@ -216,7 +217,7 @@ class FileComparison {
     task_.bytes = common;
     if (damage.path.empty() && found.file != file.digest) {
       damage = {.path = file.path,
-                .kind = Damage::Kind::kContent,
+                .kind = DamageReport::Damage::Kind::kContent,
                 .detail = fmt::format("expected the digest {}, found {}", file.digest, found.file)};
     }
     return record ? Locate(*record, id, found, common, damage) : Status();
@@ -224,12 +225,12 @@ class FileComparison {
 
   // Adds the bad blocks to `damage`, which may be none so far.
   Status Locate(const StoredRecord& record, FileId id, const StoredDigests& found, uint64_t size,
-                Damage& damage) {
+                DamageReport::Damage& damage) {
     const auto bad = BadBlocks(record.head, found.blocks, size);
     if (bad.empty()) return {};
     if (damage.path.empty()) {
       damage = {.path = record.head.path,
-                .kind = Damage::Kind::kContent,
+                .kind = DamageReport::Damage::Kind::kContent,
                 .detail = "the file matches its digest, but its blocks do not match theirs"};
     }
     damage.block = {.index = bad.front().first, .range = bad.front().second};

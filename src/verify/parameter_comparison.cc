@@ -27,7 +27,7 @@ double ToDouble(DType, uint64_t bits) { return std::bit_cast<double>(bits); }
 
 template <typename Bits>
 void CompareBits(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
-                 ValueDifference& difference) {
+                 DiffReport::ValueDifference& difference) {
   for (size_t i = 0; i + sizeof(Bits) <= a.size(); i += sizeof(Bits)) {
     Bits bits_a;
     Bits bits_b;
@@ -113,7 +113,7 @@ bool HasComparableValues(DType dtype) {
 }
 
 void CompareValues(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
-                   ValueDifference& difference) {
+                   DiffReport::ValueDifference& difference) {
   switch (ItemBytes(dtype)) {
     case 2:
       return CompareBits<uint16_t>(dtype, a, b, difference);
@@ -124,7 +124,7 @@ void CompareValues(DType dtype, std::span<const std::byte> a, std::span<const st
   }
 }
 
-void AddValues(const ValueDifference& other, ValueDifference& difference) {
+void AddValues(const DiffReport::ValueDifference& other, DiffReport::ValueDifference& difference) {
   difference.numbers += other.numbers;
   difference.nan_against_number += other.nan_against_number;
   difference.nan_against_nan += other.nan_against_nan;

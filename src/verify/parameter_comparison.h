@@ -27,10 +27,10 @@ bool HasComparableValues(DType dtype);
 // Adds how the elements of `a` and `b` differ to `difference`. Both are equally long, whole
 // elements of `dtype`, which HasComparableValues.
 void CompareValues(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
-                   ValueDifference& difference);
+                   DiffReport::ValueDifference& difference);
 
 // Adds what was found in other elements of the same tensors.
-void AddValues(const ValueDifference& other, ValueDifference& difference);
+void AddValues(const DiffReport::ValueDifference& other, DiffReport::ValueDifference& difference);
 
 // Two parameters with the same dtype, full shape and length in bytes.
 struct ParameterPair {
@@ -40,7 +40,7 @@ struct ParameterPair {
 
 struct PairDifference {
   bool differs = false;
-  ValueDifference values;  // if they were requested and HasComparableValues
+  DiffReport::ValueDifference values;  // if they were requested and HasComparableValues
 };
 
 // Returns the difference of each pair of parameters of `a` and `b`. Without `with_values`, stops

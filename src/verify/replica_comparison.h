@@ -123,7 +123,7 @@ class StageShards {
   const Source& source_;
   const Strategy& strategy_;
   const int64_t stage_;
-  const StrategyStage& layouts_;
+  const Strategy::Stage& layouts_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in layouts() of the chosen
   // Several, in lines of the processor's cache of their own, so that threads that are at other
   // parameters do not wait for each other.

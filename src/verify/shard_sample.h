@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/compare.h"
+#include "reshard/findings.h"
 #include "reshard/status.h"
 #include "reshard/strategy.h"
 #include "src/io/shared_work.h"
@@ -65,7 +65,7 @@ struct CounterValue {
 };
 
 struct ShardSample {
-  ReplicaSample counts;
+  Findings::ReplicaSample counts;
   bool any_cut = false;  // some layout cuts a parameter that is there
   bool any_matrix_has_replicas = false;
   // The names in SampledNames::unmatched whose tensors differ between ranks of a stage; sorted.

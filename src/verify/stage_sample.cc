@@ -193,7 +193,7 @@ Status StageSample::ChooseReference() {
 }
 
 Status StageSample::ListGroups() {
-  const StrategyStage& layouts = strategy_.stages()[static_cast<size_t>(stage_)];
+  const Strategy::Stage& layouts = strategy_.stages()[static_cast<size_t>(stage_)];
   const auto less = [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second < b.second : *a.first < *b.first;
   };

@@ -25,12 +25,12 @@ std::string DetailOf(const Status& status, const std::string& path) {
 
 // Parses the manifest of this name, or appends its damage.
 Result<std::optional<Manifest>> ReadManifest(const OutputDirectory& root, const std::string& name,
-                                             std::vector<Damage>& damages) {
+                                             std::vector<DamageReport::Damage>& damages) {
   const std::string path = root.PathOf(name);
   RESHARD_ASSIGN_OR_RETURN(const auto entry, root.Look(name));
   if (entry && entry->type != OutputDirectory::EntryType::kFile) {
     damages.push_back({.path = name,
-                       .kind = Damage::Kind::kManifest,
+                       .kind = DamageReport::Damage::Kind::kManifest,
                        .detail = fmt::format("expected a file, found {}; restore it from a copy, "
                                              "or convert again",
                                              DescribeType(entry->type))});
@@ -44,8 +44,9 @@ Result<std::optional<Manifest>> ReadManifest(const OutputDirectory& root, const 
     status = manifest.status();
   }
   if (status.code() != StatusCode::kCorrupt) return status;
-  damages.push_back(
-      {.path = name, .kind = Damage::Kind::kManifest, .detail = DetailOf(status, path)});
+  damages.push_back({.path = name,
+                     .kind = DamageReport::Damage::Kind::kManifest,
+                     .detail = DetailOf(status, path)});
   return std::optional<Manifest>();
 }
 
@@ -70,7 +71,8 @@ Status CheckChecksums(const std::string& manifest_name, const Manifest& manifest
                                .first -
                            found->begin())
                  : DetailOf(found.status(), set.root.PathOf(name));
-  set.damages.push_back({.path = name, .kind = Damage::Kind::kContent, .detail = detail});
+  set.damages.push_back(
+      {.path = name, .kind = DamageReport::Damage::Kind::kContent, .detail = detail});
   return {};
 }
 
@@ -143,29 +145,29 @@ uint64_t ManifestSet::bytes() const {
 }
 
 Result<std::optional<FileId>> OpenStored(const StoredFolder& folder, const std::string& path,
-                                         Damage& damage) {
-  const auto refuse = [&](Damage::Kind kind, std::string detail) {
+                                         DamageReport::Damage& damage) {
+  const auto refuse = [&](DamageReport::Damage::Kind kind, std::string detail) {
     damage = {.path = path, .kind = kind, .detail = std::move(detail)};
     return std::optional<FileId>();
   };
   const auto found = LookAt(folder.root, path);
   if (found.status().code() == StatusCode::kAlreadyExists) {
-    return refuse(Damage::Kind::kNoFile,
+    return refuse(DamageReport::Damage::Kind::kNoFile,
                   "expected a folder on the way to it, found something else; symbolic links are "
                   "not followed");
   }
   if (!found.ok()) return found.status();
   const std::optional<Entry>& entry = *found;
-  if (!entry) return refuse(Damage::Kind::kMissing, "missing");
+  if (!entry) return refuse(DamageReport::Damage::Kind::kMissing, "missing");
   if (entry->type != EntryType::kFile) {
-    return refuse(Damage::Kind::kNoFile,
+    return refuse(DamageReport::Damage::Kind::kNoFile,
                   std::string("expected a file, found ").append(DescribeType(entry->type)));
   }
   // SourceFiles follows links, but the opened file has to lie in the folder itself.
   const FileId file = folder.files.Add(folder.root.path() + '/' + path);
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, folder.files.Identity(file));
   if (identity.key() != entry->identity.key()) {
-    return refuse(Damage::Kind::kNoFile, "it was replaced while it was opened");
+    return refuse(DamageReport::Damage::Kind::kNoFile, "it was replaced while it was opened");
   }
   return std::optional(file);
 }
@@ -186,11 +188,12 @@ Status FeedStored(SourceFiles& files, FileId file, const std::stop_token& stop,
 Result<std::optional<StoredRecord>> ReadStoredRecord(const StoredFolder& folder,
                                                      const std::string& plan,
                                                      const ManifestFile& file,
-                                                     const std::stop_token& stop, Damage& damage) {
+                                                     const std::stop_token& stop,
+                                                     DamageReport::Damage& damage) {
   const std::string path = RecordPath(file.path);
   const auto refuse = [&](const std::string& detail) {
     damage = {.path = path,
-              .kind = Damage::Kind::kRecord,
+              .kind = DamageReport::Damage::Kind::kRecord,
               .detail = detail + "; its file was compared without it"};
     return std::optional<StoredRecord>();
   };

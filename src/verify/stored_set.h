@@ -22,10 +22,11 @@
 namespace reshard {
 
 struct ManifestSet {
-  OutputDirectory root;                 // the folder that holds them
-  std::vector<std::string> names;       // sorted
-  std::vector<Manifest> manifests;      // the undamaged ones
-  std::vector<Damage> damages = {};     // the others, and lists of checksums of other files
+  OutputDirectory root;             // the folder that holds them
+  std::vector<std::string> names;   // sorted
+  std::vector<Manifest> manifests;  // the undamaged ones
+  std::vector<DamageReport::Damage> damages =
+      {};                               // the others, and lists of checksums of other files
   std::vector<std::string> notes = {};  // lists of checksums that are missing
 
   // Reads all manifests in the folder at `path`.
@@ -46,7 +47,7 @@ struct StoredFolder {
 // Opens the regular file at `path`, in the folder. If there is no regular file, or a folder on the
 // way is a link or not a folder, returns no value and describes the damage. Errors: kIo.
 Result<std::optional<FileId>> OpenStored(const StoredFolder& folder, const std::string& path,
-                                         Damage& damage);
+                                         DamageReport::Damage& damage);
 
 // Feeds a file to `parser` and finishes it. Stops at the first error of the parser. Errors: as
 // SourceFiles and of PartRecordParser; kCancelled.
@@ -64,7 +65,8 @@ struct StoredRecord {
 Result<std::optional<StoredRecord>> ReadStoredRecord(const StoredFolder& folder,
                                                      const std::string& plan,
                                                      const ManifestFile& file,
-                                                     const std::stop_token& stop, Damage& damage);
+                                                     const std::stop_token& stop,
+                                                     DamageReport::Damage& damage);
 
 }  // namespace reshard
 

@@ -113,8 +113,8 @@ class TargetComparison::Findings {
   bool none() const { return segments_.empty(); }
 
   // Only when no thread adds any more.
-  FileDifference Report(const TargetPlan& plan, const SourceFiles& sources) const {
-    FileDifference report;
+  AgainstReport::FileDifference Report(const TargetPlan& plan, const SourceFiles& sources) const {
+    AgainstReport::FileDifference report;
     report.path = plan.path;
     report.expected_size = plan.size;
     report.differing_bytes = bytes_.count;
@@ -131,8 +131,9 @@ class TargetComparison::Findings {
   }
 
  private:
-  FileDifference::First First(const TargetPlan& plan, const SourceFiles& sources) const {
-    FileDifference::First first;
+  AgainstReport::FileDifference::First First(const TargetPlan& plan,
+                                             const SourceFiles& sources) const {
+    AgainstReport::FileDifference::First first;
     first.offset = bytes_.target;
     first.parameter = ParameterOf(plan, *segments_.begin());
     first.expected = static_cast<uint8_t>(bytes_.expected);

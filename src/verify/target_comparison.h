@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "reshard/compare.h"
 #include "reshard/status.h"
+#include "reshard/verify.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/plan/target_plan.h"
@@ -38,7 +38,7 @@ class TargetComparison {
   Status Finish();
 
   // After Finish: the differences, in the order in which the files were added.
-  const std::vector<FileDifference>& differences() const { return differences_; }
+  const std::vector<AgainstReport::FileDifference>& differences() const { return differences_; }
   // Files that are there.
   uint64_t found() const { return found_; }
 
@@ -64,7 +64,7 @@ class TargetComparison {
   std::vector<Pending> pending_;
   uint64_t pending_bytes_ = 0;
   uint64_t found_ = 0;
-  std::vector<FileDifference> differences_;
+  std::vector<AgainstReport::FileDifference> differences_;
 };
 
 }  // namespace reshard

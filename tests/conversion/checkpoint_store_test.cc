@@ -263,7 +263,8 @@ TEST(CheckpointOthersTest, TextsAndMapTensorsAreReadAsTheyAre) {
           TensorValue("note", "str", {0}, std::string("x\0\0\0", 4)) +
           MapValue("map", {TensorMessage("int32", {1}, "keys"), TensorMessage("int32", {1}, "vals"),
                            TensorMessage("int32", {1}, "stat")}));
-  const auto checkpoint = ShardedCheckpoint::Open(SourceSpec{.path = path}, SourceIo::kPread);
+  const auto checkpoint =
+      ShardedCheckpoint::Open(SourceSpec{.path = path}, IoChoice::Source::kPread);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   ASSERT_EQ(checkpoint->others().size(), 2u);
   EXPECT_EQ(checkpoint->others()[0].name, "note");

@@ -73,7 +73,7 @@ AgainstOptions ProofOf(const ConvertOptions& options) {
 TEST(ConvertCastsTest, TheFirstRuleThatMatchesCounts) {
   using enum DType;
   struct Row {
-    std::vector<CastRule> rules;
+    std::vector<Selection::CastRule> rules;
     std::vector<DType> dtypes;  // of adam_m.w, w, scale, step
   };
   const Row rows[] = {
@@ -115,7 +115,7 @@ TEST(ConvertCastsTest, OptimizerStatesStayWithoutAPattern) {
   for (const std::string& name : states) tensors.push_back(Floats(name, {2}, {1, 2}));
   folder.WriteRank(0, tensors);
   folder.options().selection.casts = {{"", DType::kFloat16}};
-  folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
+  folder.options().selection.unmatched = Selection::Unmatched::kCopy;
   RunConvert(folder.options());
   for (const TestTensor& tensor : folder.Target(0)) {
     EXPECT_EQ(tensor.dtype, tensor.name == "w" ? DType::kFloat16 : DType::kFloat32) << tensor.name;
@@ -247,7 +247,7 @@ TEST(ConvertCastsTest, DamageIsFound) {
   const auto proof = VerifyAgainst(ProofOf(folder.options()));
   ASSERT_TRUE(proof.ok()) << proof.status().message();
   ASSERT_EQ(proof->differences.size(), 1U);
-  const FileDifference& difference = proof->differences.front();
+  const AgainstReport::FileDifference& difference = proof->differences.front();
   EXPECT_EQ(difference.differing_bytes, 1U);
   ASSERT_TRUE(difference.first);
   EXPECT_EQ(difference.first->parameter, "w");

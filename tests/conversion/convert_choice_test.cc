@@ -195,7 +195,7 @@ TEST(ConvertChoiceTest, NotesAndMapsAreRenamed) {
     ConvertOptions& options = folder.options();
     folder.WriteRank(0, Oddities(""));
     options.checks.checksum = checksum;
-    options.selection.unmatched = UnmatchedPolicy::kError;
+    options.selection.unmatched = Selection::Unmatched::kError;
     // Longer than 127 bytes in all: lengths take other numbers of bytes than before.
     const std::string prefix(200, 'x');
     for (const char* name : {"note", "hollow", "map", "none", "w"}) {
@@ -230,10 +230,10 @@ TEST(ConvertChoiceTest, OtherFormatsRefuseMapsAndLeaveTextsOut) {
     options.selection.exclude = {"map"};
     EXPECT_THAT(Refused(folder, StatusCode::kUnsupported), HasSubstr("parameter \"none\""));
     options.selection.exclude = {"map", "none"};
-    options.selection.unmatched = UnmatchedPolicy::kError;
+    options.selection.unmatched = Selection::Unmatched::kError;
     EXPECT_THAT(Refused(folder, StatusCode::kMismatch),
                 AllOf(HasSubstr("\"hollow\""), HasSubstr("\"note\"")));
-    options.selection.unmatched = UnmatchedPolicy::kCopy;
+    options.selection.unmatched = Selection::Unmatched::kCopy;
     const ConvertReport report = RunConvert(options);
     EXPECT_THAT(report.warnings,
                 Contains(Says(WarningCode::kLeftOut,
@@ -314,8 +314,8 @@ TEST(ConvertChoiceTest, WhatIsLeftOutIsNotLookedAt) {
   folder.WriteRank(1, {NaiveShard(kWeight, kRowsOf2, 1),
                        MakeTensor("adam_m.w", DType::kFloat32, {8, 3}, /*salt=*/1)});
   ConvertOptions& options = folder.options();
-  options.checks.replicas = CheckReplicas::kAll;
-  options.selection.unmatched = UnmatchedPolicy::kError;
+  options.checks.replicas = CheckChoice::Replicas::kAll;
+  options.selection.unmatched = Selection::Unmatched::kError;
   Refused(folder, StatusCode::kMismatch);
   options.selection.include = {"w"};
   const ConvertReport report = RunConvert(options);
@@ -384,7 +384,7 @@ TEST(ConvertReferenceTest, TellsAStrategyThatDoesNotBelongToTheSource) {
   ConversionFolder wrong({{"w", kTwice}, {"adam_m.w", kTwice}}, {});
   wrong.WriteStage({kMoment, kWeight, kStep}, kLayouts, 2);
   wrong.options().checks.reference = options.checks.reference;
-  wrong.options().checks.replicas = CheckReplicas::kNone;
+  wrong.options().checks.replicas = CheckChoice::Replicas::kNone;
   const std::string message = Refused(wrong, StatusCode::kMismatch);
   EXPECT_THAT(message, Naming("1 of 3 ", "full.ckpt"));
   EXPECT_THAT(message, HasSubstr("\n  \"w\": expected Float32 [8, 3], found Float32 [4, 3]"));

@@ -238,7 +238,7 @@ TEST_F(UnmatchedTest, IsCopiedWithAWarningThatCountsAndNames) {
 }
 
 TEST_F(UnmatchedTest, IsDroppedOnRequest) {
-  folder_.options().selection.unmatched = UnmatchedPolicy::kDrop;
+  folder_.options().selection.unmatched = Selection::Unmatched::kDrop;
   EXPECT_THAT(
       RunConvert(folder_).warnings,
       ElementsAre(Says(WarningCode::kUnmatchedParameters, Naming("2 ", ": \"fresh\", \"old\""))));
@@ -246,7 +246,7 @@ TEST_F(UnmatchedTest, IsDroppedOnRequest) {
 }
 
 TEST_F(UnmatchedTest, IsRefusedOnRequest) {
-  folder_.options().selection.unmatched = UnmatchedPolicy::kError;
+  folder_.options().selection.unmatched = Selection::Unmatched::kError;
   EXPECT_THAT(RefusedAsMismatch(folder_),
               Naming("2 ", ": \"fresh\", \"old\";", "`unmatched=copy`", "`unmatched=drop`"));
 }
@@ -264,7 +264,7 @@ TEST_F(WithoutLayoutTest, InTheSourceIsAWarningOrRefused) {
     folder.WriteStage({kWeight, buffer_, element_, Step(0)}, {{"w", kRowsOf2}}, 2);
     EXPECT_THAT(RunConvert(folder).warnings,
                 ElementsAre(Says(WarningCode::kWithoutLayout, Naming("1 ", ": \"buffer\""))));
-    folder.options().selection.unmatched = UnmatchedPolicy::kError;
+    folder.options().selection.unmatched = Selection::Unmatched::kError;
     folder.options().target.folder += "2";
     EXPECT_THAT(RefusedAsMismatch(folder), Naming("parameter \"buffer\" Int8 [2]"));
   }
@@ -276,7 +276,7 @@ TEST_F(WithoutLayoutTest, InTheTargetIsAWarningOrRefused) {
   EXPECT_THAT(RunConvert(folder).warnings,
               ElementsAre(Says(WarningCode::kWithoutLayout, Naming("1 ", ": \"buffer\""))));
   EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1), buffer_, element_));
-  folder.options().selection.unmatched = UnmatchedPolicy::kError;
+  folder.options().selection.unmatched = Selection::Unmatched::kError;
   folder.options().target.folder += "2";
   EXPECT_THAT(RefusedAsMismatch(folder), Naming("parameter \"buffer\""));
 }
@@ -326,7 +326,7 @@ TEST(MissingRanksTest, AllOfAStageAreAnErrorWhereTheTargetNeedsIt) {
                           {{"0-w", kRowsOf2}, {"1-v", kRowsOf2}});
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
   EXPECT_THAT(RefusedAsMismatch(folder), Naming("ranks 2-3, ", "src.ckpt ", "stage 1", "\"old\""));
-  folder.options().selection.unmatched = UnmatchedPolicy::kDrop;
+  folder.options().selection.unmatched = Selection::Unmatched::kDrop;
   EXPECT_THAT(RefusedAsMismatch(folder), HasSubstr("\"v\""));
   folder.options().selection.ranks = {0, 1};
   EXPECT_THAT(RunConvert(folder).warnings,

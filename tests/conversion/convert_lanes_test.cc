@@ -84,7 +84,7 @@ TEST_F(ConvertLanesTest, WritesTheSameForAnyJobsAndLimits) {
 TEST_F(ConvertLanesTest, ReadsSharedSourcesOnce) {
   for (const uint64_t limit : {uint64_t{0}, uint64_t{40} << 20}) {
     ConvertOptions options = Options("out");
-    options.io.source = SourceIo::kPread;
+    options.io.source = IoChoice::Source::kPread;
     options.memory_limit = limit;
     const uint64_t before = BytesRead();
     const auto report = Convert(options);
@@ -108,7 +108,7 @@ TEST_F(ConvertLanesTest, ReadsSmallSharedParametersOnce) {
                          std::string(size_t{128} * 64 * 4, static_cast<char>(i)));
     layouts.push_back({name, MakeLayout({kRanks}, {{0, -1}})});
   }
-  for (const SourceIo access : {SourceIo::kAuto, SourceIo::kPread}) {
+  for (const IoChoice::Source access : {IoChoice::Source::kAuto, IoChoice::Source::kPread}) {
     ConvertOptions options = Options("out");
     options.source.path = folder_.Write("small.ckpt", bytes);
     options.target.strategy = folder_.Write("rows.ckpt", ProtobufStrategy(0, layouts));

@@ -66,7 +66,7 @@ class ConvertPublishedTest : public testing::Test {
     all.shard = WorkerShare{shard, 2};
     return Convert(all);
   }
-  Result<ConvertReport> Again(Resume resume = Resume::kTrust) {
+  Result<ConvertReport> Again(Resume resume = OutputChoice::Resume::kTrust) {
     ConvertOptions all = options();
     all.resume = resume;
     return Convert(all);
@@ -78,7 +78,8 @@ class ConvertPublishedTest : public testing::Test {
     const auto time = fs::last_write_time(Target() / "manifest.json");
     for (const bool force : {false, true}) {
       options().force = force;
-      for (const Resume resume : {Resume::kTrust, Resume::kVerify}) {
+      for (const OutputChoice::Resume resume :
+           {OutputChoice::Resume::kTrust, OutputChoice::Resume::kVerify}) {
         const auto report = Again(resume);
         ASSERT_TRUE(report.ok()) << what << ": " << report.status().message();
         EXPECT_TRUE(report->already_published) << what;
@@ -105,7 +106,7 @@ class ConvertPublishedTest : public testing::Test {
     EXPECT_EQ(report.status().code(), StatusCode::kAlreadyExists) << why;
     EXPECT_THAT(report.status().message(), AllOf(HasSubstr(why), HasSubstr("`force`")));
     ConvertOptions plan = options();
-    plan.resume = Resume::kTrust;
+    plan.resume = OutputChoice::Resume::kTrust;
     EXPECT_EQ(Plan(plan).status().message(), report.status().message());
     const auto shard = RunShard(0);
     EXPECT_EQ(shard.status().code(), StatusCode::kAlreadyExists) << why;
@@ -138,8 +139,10 @@ TEST_F(ConvertPublishedTest, WhateverIsWritten) {
     std::function<void(ConvertOptions&)> set;
   } rows[] = {
       {"plain", [](ConvertOptions&) {}},
-      {"AES-GCM", [](ConvertOptions& all) { all.target.encryption = EncryptionMode::kAesGcm; }},
-      {"AES-CBC", [](ConvertOptions& all) { all.target.encryption = EncryptionMode::kAesCbc; }},
+      {"AES-GCM",
+       [](ConvertOptions& all) { all.target.encryption = TargetSpec::EncryptionMode::kAesGcm; }},
+      {"AES-CBC",
+       [](ConvertOptions& all) { all.target.encryption = TargetSpec::EncryptionMode::kAesCbc; }},
       {"crc", [](ConvertOptions& all) { all.target.states_crc = true; }},
       {"safetensors", [](ConvertOptions& all) { all.target.format = TargetFormat::kSafetensors; }},
       {"one rank", [](ConvertOptions& all) { all.selection.ranks = {2}; }},
@@ -193,7 +196,8 @@ TEST_F(ConvertPublishedTest, FoldersOfWholeTensors) {
   const fs::path index = folder_.folder().path() / "whole/model.safetensors.index.json";
   ASSERT_TRUE(fs::exists(index));
   std::ofstream(index, std::ios::app) << "\n";
-  for (const Resume resume : {Resume::kNo, Resume::kTrust}) {
+  for (const OutputChoice::Resume resume :
+       {OutputChoice::Resume::kNo, OutputChoice::Resume::kTrust}) {
     const Status status = Again(resume).status();
     EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
     EXPECT_THAT(status.message(), HasSubstr("source model.safetensors.index.json had "));
@@ -208,7 +212,8 @@ TEST_F(ConvertPublishedTest, RecodedFiles) {
   const auto first = Recode(recode);
   ASSERT_TRUE(first.ok()) << first.status().message();
   EXPECT_FALSE(first->already_published);
-  for (const Resume resume : {Resume::kNo, Resume::kTrust}) {
+  for (const OutputChoice::Resume resume :
+       {OutputChoice::Resume::kNo, OutputChoice::Resume::kTrust}) {
     recode.resume = resume;
     const auto again = Recode(recode);
     ASSERT_TRUE(again.ok()) << again.status().message();
@@ -216,7 +221,8 @@ TEST_F(ConvertPublishedTest, RecodedFiles) {
     EXPECT_THAT(again->files, IsEmpty());
   }
   WriteSource("source", 2);
-  for (const Resume resume : {Resume::kNo, Resume::kTrust}) {
+  for (const OutputChoice::Resume resume :
+       {OutputChoice::Resume::kNo, OutputChoice::Resume::kTrust}) {
     recode.resume = resume;
     EXPECT_EQ(Recode(recode).status().code(), StatusCode::kAlreadyExists);
   }
@@ -225,7 +231,7 @@ TEST_F(ConvertPublishedTest, RecodedFiles) {
 TEST_F(ConvertPublishedTest, WithoutResumeOnlyForceWritesAnew) {
   Publish();
   const FolderContents before = ReadFolder(Target());
-  const auto again = Again(Resume::kNo);
+  const auto again = Again(OutputChoice::Resume::kNo);
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_TRUE(again->already_published);
   EXPECT_EQ(again->bytes_written, 0U);
@@ -233,13 +239,13 @@ TEST_F(ConvertPublishedTest, WithoutResumeOnlyForceWritesAnew) {
   EXPECT_EQ(ReadFolder(Target()), before);
   EXPECT_FALSE(HasStaging());
   options().force = true;
-  const auto anew = Again(Resume::kNo);
+  const auto anew = Again(OutputChoice::Resume::kNo);
   ASSERT_TRUE(anew.ok()) << anew.status().message();
   EXPECT_FALSE(anew->already_published);
   EXPECT_GT(anew->bytes_written, 0U);
   options().force = false;
   Damage(File(3));
-  EXPECT_EQ(Again(Resume::kNo).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(Again(OutputChoice::Resume::kNo).status().code(), StatusCode::kAlreadyExists);
 }
 
 TEST_F(ConvertPublishedTest, AnotherSource) {
@@ -306,8 +312,8 @@ TEST_F(ConvertPublishedTest, VerifyReadsTheFiles) {
   // So that its times tell nothing.
   const std::string bytes = ReadFile(record);
   std::ofstream(record, std::ios::binary) << bytes;
-  EXPECT_TRUE(Again(Resume::kTrust)->already_published);
-  EXPECT_EQ(Again(Resume::kVerify).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_TRUE(Again(OutputChoice::Resume::kTrust)->already_published);
+  EXPECT_EQ(Again(OutputChoice::Resume::kVerify).status().code(), StatusCode::kAlreadyExists);
 }
 
 TEST_F(ConvertPublishedTest, ASetWithoutChecksumsIsNotOneWith) {
@@ -319,7 +325,7 @@ TEST_F(ConvertPublishedTest, ASetWithoutChecksumsIsNotOneWith) {
 }
 
 TEST_F(ConvertPublishedTest, AnotherKey) {
-  options().target.encryption = EncryptionMode::kAesGcm;
+  options().target.encryption = TargetSpec::EncryptionMode::kAesGcm;
   options().target.encryption_key = KeyOf("0123456789abcdef");
   Publish();
   options().target.encryption_key = KeyOf("0123456789abcdeF");
@@ -344,7 +350,7 @@ TEST_F(ConvertPublishedTest, LostValuesAreToldAgain) {
 
 // A check that is asked for is made, whatever is there.
 TEST_F(ConvertPublishedTest, ReplicasAreComparedAllTheSame) {
-  options().checks.replicas = CheckReplicas::kAll;
+  options().checks.replicas = CheckChoice::Replicas::kAll;
   Publish();
   const auto again = Again();
   ASSERT_TRUE(again.ok()) << again.status().message();
@@ -369,31 +375,31 @@ TEST_F(ConvertPublishedTest, ASetOfSchema2) {
 
 // Runs for some ranks each, on hosts that have the sources as files of their own.
 TEST_F(ConvertPublishedTest, JoinedRuns) {
-  const auto run = [this](std::vector<int64_t> ranks, Resume resume) {
+  const auto run = [this](std::vector<int64_t> ranks, OutputChoice::Resume resume) {
     options().selection.ranks = std::move(ranks);
     return Again(resume);
   };
-  ASSERT_TRUE(run({0}, Resume::kNo).ok());
-  ASSERT_TRUE(run({1, 2}, Resume::kNo).ok());
+  ASSERT_TRUE(run({0}, OutputChoice::Resume::kNo).ok());
+  ASSERT_TRUE(run({1, 2}, OutputChoice::Resume::kNo).ok());
   for (const std::vector<int64_t>& ranks : {std::vector<int64_t>{0}, {1}, {0, 1, 2}}) {
-    EXPECT_TRUE(run(ranks, Resume::kTrust)->already_published);
+    EXPECT_TRUE(run(ranks, OutputChoice::Resume::kTrust)->already_published);
   }
-  const auto rest = run({}, Resume::kTrust);
+  const auto rest = run({}, OutputChoice::Resume::kTrust);
   EXPECT_EQ(rest.status().code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(rest.status().message(), HasSubstr("it does not list rank_3/checkpoint_3.ckpt"));
   // A file that was rewritten before another run joined stays rewritten.
   Damage(File(0));
-  ASSERT_TRUE(run({3}, Resume::kNo).ok());
-  EXPECT_TRUE(run({3}, Resume::kTrust)->already_published);
-  EXPECT_EQ(run({0}, Resume::kTrust).status().code(), StatusCode::kAlreadyExists);
+  ASSERT_TRUE(run({3}, OutputChoice::Resume::kNo).ok());
+  EXPECT_TRUE(run({3}, OutputChoice::Resume::kTrust)->already_published);
+  EXPECT_EQ(run({0}, OutputChoice::Resume::kTrust).status().code(), StatusCode::kAlreadyExists);
 
   fs::remove_all(Target());
-  ASSERT_TRUE(run({0}, Resume::kNo).ok());
+  ASSERT_TRUE(run({0}, OutputChoice::Resume::kNo).ok());
   fs::copy(options().source.path, folder_.folder().path() / "host", fs::copy_options::recursive);
   options().source.path = (folder_.folder().path() / "host").string();
-  const auto joined = run({1}, Resume::kNo);
+  const auto joined = run({1}, OutputChoice::Resume::kNo);
   ASSERT_TRUE(joined.ok()) << joined.status().message();
-  const auto again = run({0}, Resume::kTrust);
+  const auto again = run({0}, OutputChoice::Resume::kTrust);
   EXPECT_EQ(again.status().code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(again.status().message(), HasSubstr("earlier runs read different files for source"));
 }

@@ -127,7 +127,7 @@ TEST_F(ConvertRanksTest, AStopWhileItWritesLeavesFilesToResumeWith) {
   for (const auto& [path, bytes] : Target()) EXPECT_TRUE(path.starts_with(".reshard/")) << path;
   folder_.options().run.stop = {};
   folder_.options().run.progress = nullptr;
-  folder_.options().resume = Resume::kTrust;
+  folder_.options().resume = OutputChoice::Resume::kTrust;
   const auto report = Convert(folder_.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->files_kept, 1U);
@@ -136,7 +136,8 @@ TEST_F(ConvertRanksTest, AStopWhileItWritesLeavesFilesToResumeWith) {
 
 // A finished file that has changed since is written again, or trusted, as it was asked for.
 TEST_F(ConvertRanksTest, ResumesWithWhatIsAsRecorded) {
-  for (const Resume resume : {Resume::kVerify, Resume::kTrust}) {
+  for (const OutputChoice::Resume resume :
+       {OutputChoice::Resume::kVerify, OutputChoice::Resume::kTrust}) {
     fs::remove_all(folder_.options().target.folder);
     std::stop_source stop;
     ConvertOptions options = folder_.options();
@@ -156,15 +157,16 @@ TEST_F(ConvertRanksTest, ResumesWithWhatIsAsRecorded) {
     options.resume = resume;
     const auto report = Convert(options);
     ASSERT_TRUE(report.ok()) << report.status().message();
-    EXPECT_EQ(report->files_kept, resume == Resume::kTrust ? 1U : 0U);
-    EXPECT_EQ(Target() == whole_, resume == Resume::kVerify);
+    EXPECT_EQ(report->files_kept, resume == OutputChoice::Resume::kTrust ? 1U : 0U);
+    EXPECT_EQ(Target() == whole_, resume == OutputChoice::Resume::kVerify);
   }
 }
 
 // Where only publishing was left to do, too.
 TEST_F(ConvertRanksTest, PublishesWhatIsAsRecorded) {
   const fs::path target = folder_.options().target.folder;
-  for (const Resume resume : {Resume::kVerify, Resume::kTrust}) {
+  for (const OutputChoice::Resume resume :
+       {OutputChoice::Resume::kVerify, OutputChoice::Resume::kTrust}) {
     for (const bool moved : {true, false}) {
       fs::remove_all(target);
       ConvertOptions options = folder_.options();
@@ -187,7 +189,7 @@ TEST_F(ConvertRanksTest, PublishesWhatIsAsRecorded) {
       options = folder_.options();
       options.resume = resume;
       const auto report = Convert(options);
-      if (resume == Resume::kTrust) {
+      if (resume == OutputChoice::Resume::kTrust) {
         ASSERT_TRUE(report.ok()) << report.status().message();
         EXPECT_TRUE(report->completed_earlier_run);
         continue;
@@ -221,9 +223,9 @@ TEST_F(ConvertRanksTest, ASetThatWasPublishedIsAsRecorded) {
   std::ofstream(left / "journal") << journal;
   std::fstream(target / RankPath(3), std::ios::in | std::ios::out) << 'x';
   options = folder_.options();
-  options.resume = Resume::kVerify;
+  options.resume = OutputChoice::Resume::kVerify;
   EXPECT_EQ(Convert(options).status().code(), StatusCode::kCorrupt);
-  options.resume = Resume::kNo;
+  options.resume = OutputChoice::Resume::kNo;
   options.force = true;
   ASSERT_TRUE(Convert(options).ok());
   EXPECT_EQ(Target(), whole_);
@@ -237,7 +239,7 @@ TEST_F(ConvertRanksTest, DigestsAreLeftOutOnRequest) {
   EXPECT_EQ(ReadOutputs(folder_.options().target.folder).size(), 4U);
   EXPECT_FALSE(without.contains("checksums.xxh128"));
   EXPECT_THAT(without.at("manifest.json"), HasSubstr("\"digest\": null"));
-  folder_.options().resume = Resume::kVerify;
+  folder_.options().resume = OutputChoice::Resume::kVerify;
   EXPECT_EQ(Convert(folder_.options()).status().code(), StatusCode::kInvalidArgument);
 }
 
@@ -251,7 +253,7 @@ TEST_F(ConvertRanksTest, ProgressEndsWithAllBytes) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(last.done_bytes, report->bytes_written);
   EXPECT_EQ(last.total_bytes, report->bytes_written);
-  EXPECT_EQ(last.phase, Phase::kPublish);
+  EXPECT_EQ(last.phase, Progress::Phase::kPublish);
   EXPECT_EQ(last.done_files, 4U);
   EXPECT_EQ(last.total_files, 4U);
 }

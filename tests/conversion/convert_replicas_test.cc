@@ -43,7 +43,7 @@ class ConvertReplicasTest : public testing::Test {
                         MakeTensor("own", DType::kInt64, {1}, static_cast<uint64_t>(rank))});
       folder_.WriteRank(rank, files_.back());
     }
-    folder_.options().checks.replicas = CheckReplicas::kAll;
+    folder_.options().checks.replicas = CheckChoice::Replicas::kAll;
   }
 
   // Changes one byte of a rank's shard.
@@ -75,7 +75,7 @@ TEST_F(ConvertReplicasTest, EqualOnesAreCountedAndTheResultIsTheSame) {
   EXPECT_EQ(report->replicas->differing, 0U);
   const FolderContents checked = ReadFolder(folder_.options().target.folder);
   EXPECT_EQ(folder_.Target(0).front(), kW);
-  folder_.options().checks.replicas = CheckReplicas::kNone;
+  folder_.options().checks.replicas = CheckChoice::Replicas::kNone;
   folder_.options().force = true;
   const auto unchecked = Convert(folder_.options());
   ASSERT_TRUE(unchecked.ok()) << unchecked.status().message();
@@ -104,7 +104,7 @@ TEST_F(ConvertReplicasTest, TheRanksThatDisagreeAreNamedAndNothingIsWritten) {
 
 TEST_F(ConvertReplicasTest, WithoutTheOptionOneOfThemIsTaken) {
   Flip(1, 0, 47);
-  folder_.options().checks.replicas = CheckReplicas::kNone;
+  folder_.options().checks.replicas = CheckChoice::Replicas::kNone;
   EXPECT_TRUE(Convert(folder_.options()).ok());
 }
 
@@ -138,7 +138,7 @@ TEST_F(ConvertReplicasTest, WhatCopiesOfAnOptimizerShardAreHoldsByTheLayout) {
   ConversionFolder folder({{"adam_m.w", layout}}, {});
   const TestTensor state = MakeTensor("adam_m.w", DType::kFloat32, {8, 3});
   folder.WriteStage({state}, {{"adam_m.w", layout}}, 8);
-  folder.options().checks.replicas = CheckReplicas::kAll;
+  folder.options().checks.replicas = CheckChoice::Replicas::kAll;
   const auto report = Convert(folder.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->replicas->compared, 1U);
@@ -165,7 +165,7 @@ TEST_F(ConvertReplicasTest, OnlyStagesThatAreNeededAreCompared) {
   TestTensor other = kV;
   other.content[0] ^= 1;
   folder.WriteRank(3, {other});
-  folder.options().checks.replicas = CheckReplicas::kAll;
+  folder.options().checks.replicas = CheckChoice::Replicas::kAll;
   folder.options().selection.ranks = {0};
   const auto report = Convert(folder.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
@@ -177,7 +177,7 @@ TEST_F(ConvertReplicasTest, OnlyStagesThatAreNeededAreCompared) {
 TEST_F(ConvertReplicasTest, FullTensorsHaveNone) {
   ConversionFolder folder({}, {{"w", kRowsTwice}});
   folder.WriteRank(0, {kW});
-  folder.options().checks.replicas = CheckReplicas::kAll;
+  folder.options().checks.replicas = CheckChoice::Replicas::kAll;
   const auto report = Convert(folder.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->replicas->shards, 0U);

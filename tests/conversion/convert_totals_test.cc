@@ -25,7 +25,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::Optional;
 
-using Totals = std::optional<ParameterTotals>;
+using Totals = std::optional<Findings::Totals>;
 
 // A safetensors file of this header and so many zero bytes.
 std::string SafetensorsBytes(std::string header, size_t content) {
@@ -75,14 +75,14 @@ TEST(TotalsTest, AreOfFloatingPointTensorsInFull) {
        MakeTensor("scale", DType::kFloat32, {1, 1}), MakeTensor("two", DType::kFloat32, {2, 1}),
        MakeTensor("buffer", DType::kFloat32, {6}), MakeTensor("step", DType::kFloat32, {})},
       layouts, 2);
-  EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{24 + 5 + 14 + 2 + 6, 3 * 24}));
+  EXPECT_THAT(TotalsOf(folder), Optional(Findings::Totals{24 + 5 + 14 + 2 + 6, 3 * 24}));
 }
 
 TEST(TotalsTest, OfAFileOfFullTensors) {
   ConversionFolder folder({}, {{"w", kHalves}});
   folder.WriteRank(0, {MakeTensor("w", DType::kFloat32, {8, 3}),
                        MakeTensor("adam_v.w", DType::kFloat32, {8, 3})});
-  EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{24, 24}));
+  EXPECT_THAT(TotalsOf(folder), Optional(Findings::Totals{24, 24}));
 }
 
 TEST(TotalsTest, OfWhatIsChosenAreToldApart) {
@@ -93,8 +93,8 @@ TEST(TotalsTest, OfWhatIsChosenAreToldApart) {
   folder.options().selection.exclude = {"exp_avg*"};
   const auto report = Convert(folder.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_THAT(report->totals, Optional(ParameterTotals{24, 32}));
-  EXPECT_THAT(report->chosen_totals, Optional(ParameterTotals{24, 0}));
+  EXPECT_THAT(report->totals, Optional(Findings::Totals{24, 32}));
+  EXPECT_THAT(report->chosen_totals, Optional(Findings::Totals{24, 0}));
 }
 
 TEST(TotalsTest, OfElementsSmallerThanAByteAreOfElements) {
@@ -107,7 +107,7 @@ TEST(TotalsTest, OfElementsSmallerThanAByteAreOfElements) {
   folder.options().target.format = TargetFormat::kHuggingFace;
   folder.options().target.strategy = "";
   folder.options().source.strategy = "";
-  EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{24 + 6, 0}));
+  EXPECT_THAT(TotalsOf(folder), Optional(Findings::Totals{24 + 6, 0}));
 }
 
 // A second network with the names of the first behind a prefix.
@@ -132,7 +132,7 @@ class RepeatedWeightsTest : public testing::Test {
 TEST_F(RepeatedWeightsTest, CountAndAreWarnedOf) {
   const auto report = Convert(folder_.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_THAT(report->totals, Optional(ParameterTotals{6 * 24, 0}));
+  EXPECT_THAT(report->totals, Optional(Findings::Totals{6 * 24, 0}));
   EXPECT_THAT(report->warnings,
               testing::Contains(Says(WarningCode::kRepeatedWeights,
                                      Naming("2 ", "\"ref_model.\"", "48 ", "'ref_model.*'"))));
@@ -165,7 +165,7 @@ class PipelineTotalsTest : public testing::Test {
                                           buffer_};
   const std::vector<TestTensor> second_ = {MakeTensor("v", DType::kFloat32, {4, 4}), shared_,
                                            buffer_};
-  const ParameterTotals all_{24 + 16 + 10 + 7, 0};
+  const Findings::Totals all_{24 + 16 + 10 + 7, 0};
   ConversionFolder folder_{
       {{"0-w", kHalves}, {"0-shared", kHalves}, {"1-v", kHalves}, {"1-shared", kHalves}},
       {{"0-w", kHalves}, {"0-shared", kHalves}, {"1-v", kHalves}}};
@@ -196,7 +196,7 @@ TEST(TotalsTest, NeedOneRankOfEachStage) {
   folder.WriteRank(3, {MakeTensor("v", DType::kFloat32, {2, 3})});
   folder.options().selection.ranks = {0, 1};
   folder.options().force = true;
-  EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{24 + 12, 0}));
+  EXPECT_THAT(TotalsOf(folder), Optional(Findings::Totals{24 + 12, 0}));
   // What nobody needs otherwise stops nothing.
   folder.WriteRank(3, "not a checkpoint");
   EXPECT_THAT(TotalsOf(folder), Eq(std::nullopt));
@@ -234,13 +234,13 @@ TEST(TotalsTest, OfManyStagesAreStatedWhereTheyAreAskedFor) {
     folder.WriteStage({MakeTensor(name, DType::kFloat32, {4, 1})}, {{name, kHalves}}, 2, 2 * stage);
   }
   folder.options().selection.ranks = {0, 1, 2, 3};
-  EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{4 * kStages, 0}));
+  EXPECT_THAT(TotalsOf(folder), Optional(Findings::Totals{4 * kStages, 0}));
   folder.options().selection.ranks = {0, 1};
   folder.options().target.folder += "2";
   EXPECT_THAT(TotalsOf(folder), Eq(std::nullopt));
   folder.options().checks.parameters = RoundedCount{4 * kStages, 1};
   folder.options().force = true;
-  EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{4 * kStages, 0}));
+  EXPECT_THAT(TotalsOf(folder), Optional(Findings::Totals{4 * kStages, 0}));
 }
 
 TEST(TotalsTest, AreOfAllFilesWhereRedundancyWasRemoved) {
@@ -252,7 +252,7 @@ TEST(TotalsTest, AreOfAllFilesWhereRedundancyWasRemoved) {
   folder.WriteRank(1, {NaiveShard(w, twice, 1), NaiveShard(v, twice, 1)});
   folder.WriteRank(2, {NaiveShard(w, twice, 2)});
   folder.WriteRank(3, {NaiveShard(v, twice, 3)});
-  EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{28, 0}));
+  EXPECT_THAT(TotalsOf(folder), Optional(Findings::Totals{28, 0}));
 }
 
 TEST(TotalsTest, AreLeftOutWhereMissingFilesMayHoldMore) {
@@ -261,7 +261,7 @@ TEST(TotalsTest, AreLeftOutWhereMissingFilesMayHoldMore) {
   EXPECT_THAT(TotalsOf(folder), Eq(std::nullopt));
   folder.WriteRank(1, {MakeTensor("w", DType::kFloat32, {8, 3})});
   folder.options().force = true;
-  EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{24, 0}));
+  EXPECT_THAT(TotalsOf(folder), Optional(Findings::Totals{24, 0}));
 }
 
 // Left out, it may be at odds with the strategy.

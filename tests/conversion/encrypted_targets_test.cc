@@ -48,7 +48,7 @@ class SampleFolder : public ConversionFolder {
     options().force = true;
   }
 
-  void Encrypt(EncryptionMode mode, const char* key = kKey) {
+  void Encrypt(TargetSpec::EncryptionMode mode, const char* key = kKey) {
     options().target.encryption = mode;
     options().target.encryption_key = KeyOf(key);
   }
@@ -76,12 +76,13 @@ std::string Decrypted(const std::string& path, const char* key = kKey) {
   return read.ok() ? plain : read.message();
 }
 
-class EncryptedTargetsTest : public testing::TestWithParam<EncryptionMode> {};
+class EncryptedTargetsTest : public testing::TestWithParam<TargetSpec::EncryptionMode> {};
 
 INSTANTIATE_TEST_SUITE_P(Modes, EncryptedTargetsTest,
-                         testing::Values(EncryptionMode::kAesGcm, EncryptionMode::kAesCbc,
-                                         EncryptionMode::kSm4Cbc),
-                         [](const testing::TestParamInfo<EncryptionMode>& row) {
+                         testing::Values(TargetSpec::EncryptionMode::kAesGcm,
+                                         TargetSpec::EncryptionMode::kAesCbc,
+                                         TargetSpec::EncryptionMode::kSm4Cbc),
+                         [](const testing::TestParamInfo<TargetSpec::EncryptionMode>& row) {
                            std::string name(EncryptionModeName(row.param));
                            name.erase(name.find('-'), 1);
                            return name;
@@ -139,7 +140,7 @@ TEST_P(EncryptedTargetsTest, AreVerifiedWithTheirKeyOnly) {
 TEST(EncryptedTargetTest, APlainFileInItsPlaceIsDamage) {
   SampleFolder sample;
   const std::string plain = sample.FileOfRun();
-  sample.Encrypt(EncryptionMode::kAesGcm);
+  sample.Encrypt(TargetSpec::EncryptionMode::kAesGcm);
   sample.FileOfRun();
   fs::remove(sample.Path());
   std::ofstream(sample.Path(), std::ios::binary) << plain;
@@ -153,7 +154,7 @@ TEST(EncryptedTargetTest, APlainFileInItsPlaceIsDamage) {
 TEST(EncryptedTargetTest, AnotherKeyDoesNotGoOnWithAJob) {
   SampleFolder sample(int64_t{66} << 10);
   sample.options().force = false;
-  sample.Encrypt(EncryptionMode::kAesCbc);
+  sample.Encrypt(TargetSpec::EncryptionMode::kAesCbc);
   sample.options().shard = {0, 2};
   ASSERT_TRUE(Convert(sample.options()).ok());
   for (const auto& entry :
@@ -163,11 +164,11 @@ TEST(EncryptedTargetTest, AnotherKeyDoesNotGoOnWithAJob) {
         << entry.path();
   }
   sample.options().shard = {1, 2};
-  sample.Encrypt(EncryptionMode::kAesCbc, kOtherKey);
+  sample.Encrypt(TargetSpec::EncryptionMode::kAesCbc, kOtherKey);
   const auto refused = Convert(sample.options());
   EXPECT_EQ(refused.status().code(), StatusCode::kMismatch);
   EXPECT_THAT(refused.status().message(), HasSubstr("another key"));
-  sample.Encrypt(EncryptionMode::kAesCbc);
+  sample.Encrypt(TargetSpec::EncryptionMode::kAesCbc);
   const auto published = Convert(sample.options());
   ASSERT_TRUE(published.ok()) << published.status().message();
   EXPECT_TRUE(published->shard->published);
@@ -177,7 +178,7 @@ TEST(EncryptedTargetTest, AnotherKeyDoesNotGoOnWithAJob) {
 TEST(EncryptedTargetTest, KeepsWhatAnInterruptedRunFinished) {
   ConversionFolder sample(kLayouts, kLayouts);
   sample.WriteStage({MakeTensor("w", DType::kFloat32, {4, 2})}, kLayouts, 2);
-  sample.options().target.encryption = EncryptionMode::kAesGcm;
+  sample.options().target.encryption = TargetSpec::EncryptionMode::kAesGcm;
   sample.options().target.encryption_key = KeyOf(kKey);
   std::stop_source stop;
   sample.options().run.stop = stop.get_token();
@@ -191,7 +192,7 @@ TEST(EncryptedTargetTest, KeepsWhatAnInterruptedRunFinished) {
   sample.options().run = {};
   for (const auto& [key, code] :
        {std::pair(kOtherKey, StatusCode::kMismatch), std::pair(kKey, StatusCode::kOk)}) {
-    sample.options().resume = Resume::kVerify;
+    sample.options().resume = OutputChoice::Resume::kVerify;
     sample.options().target.encryption_key = KeyOf(key);
     const auto resumed = Convert(sample.options());
     EXPECT_EQ(resumed.status().code(), code) << resumed.status().message();
@@ -210,7 +211,7 @@ TEST(EncryptedTargetTest, IsNoSafetensorsFile) {
   again.source.path = sample.options().target.folder;
   again.target.strategy = sample.options().source.strategy;
   again.target.folder = sample.folder().path() / "again";
-  again.target.encryption = EncryptionMode::kAesGcm;
+  again.target.encryption = TargetSpec::EncryptionMode::kAesGcm;
   again.target.encryption_key = KeyOf(kKey);
   const auto refused = Convert(again);
   EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
@@ -223,7 +224,7 @@ TEST(EncryptedTargetTest, IsNoSafetensorsFile) {
 TEST(EncryptedTargetTest, WhatDoesNotGoTogetherIsRefused) {
   const auto refused = [](void (*change)(ConvertOptions & options)) {
     SampleFolder sample;
-    sample.Encrypt(EncryptionMode::kSm4Cbc);
+    sample.Encrypt(TargetSpec::EncryptionMode::kSm4Cbc);
     change(sample.options());
     const auto report = Convert(sample.options());
     EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
@@ -237,7 +238,7 @@ TEST(EncryptedTargetTest, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_THAT(refused([](ConvertOptions& o) { o.target.format = TargetFormat::kSafetensors; }),
               HasSubstr("safetensors"));
   EXPECT_THAT(refused([](ConvertOptions& o) { o.target.states_crc = true; }), HasSubstr("`crc`"));
-  EXPECT_THAT(refused([](ConvertOptions& o) { o.io.target = TargetIo::kDirect; }),
+  EXPECT_THAT(refused([](ConvertOptions& o) { o.io.target = IoChoice::Target::kDirect; }),
               HasSubstr("`io.target=direct`"));
   EXPECT_THAT(refused([](ConvertOptions& o) {
                 o.target.encryption_key = KeyOf(std::string(kKey) + "01234567");

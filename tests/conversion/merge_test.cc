@@ -85,7 +85,7 @@ TEST_F(MergeTest, PatternsChooseWhatIsMerged) {
   std::filesystem::remove(options_.output);
   options_.selection.include = {"x"};
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming("`include`", "`exclude`", "all 2 "));
-  options_.kind = MergeKind::kSegments;
+  options_.segments = true;
   options_.selection.include = {"step"};
   options_.selection.exclude = {};
   EXPECT_THAT(Merged(), ElementsAre(step_));
@@ -154,7 +154,7 @@ TEST_F(MergeTest, AStrategyOfOtherNamesIsRefused) {
   AddFile({norm});
   EXPECT_THAT(Refused(StatusCode::kMismatch),
               Naming("strategy.ckpt: ", "\"model\"", "\"net\"", "`unmatched=copy`", "`exclude`"));
-  options_.selection.unmatched = UnmatchedPolicy::kCopy;
+  options_.selection.unmatched = Selection::Unmatched::kCopy;
   EXPECT_THAT(Merged(), ElementsAre(norm));
 }
 
@@ -273,7 +273,7 @@ TEST_F(MergeTest, CallsThatMakeNoSenseAreRefused) {
   folder_.Write("out.ckpt", EncodeCheckpoint({w_}));
   options_.force = true;
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming("out.ckpt"));
-  options_.kind = MergeKind::kSegments;
+  options_.segments = true;
   options_.source.strategy = "s.ckpt";
   Refused(StatusCode::kInvalidArgument);
   options_.source.strategy = {};
@@ -321,7 +321,7 @@ TEST_F(MergeTest, ProgressEndsAtItsTotal) {
 
 class MergeSegmentsTest : public MergeTest {
  protected:
-  MergeSegmentsTest() { options_.kind = MergeKind::kSegments; }
+  MergeSegmentsTest() { options_.segments = true; }
 };
 
 TEST_F(MergeSegmentsTest, AFoldersFilesCountInNaturalOrder) {
@@ -375,7 +375,7 @@ TEST_F(MergeTest, FilesAreOfOneFormat) {
 }
 
 TEST_F(MergeTest, SegmentsOfAFolderMayBeSafetensors) {
-  options_.kind = MergeKind::kSegments;
+  options_.segments = true;
   folder_.Write("parts/0.safetensors", SafetensorsRows(1, "ab"));
   options_.files = {(folder_.path() / "parts").string()};
   const auto report = Merge(options_);

@@ -59,7 +59,7 @@ class Opened {
     }
     placement_.emplace(*rule_, std::move(rank_files));
     shards_.emplace(files_, tables_, *placement_);
-    target_.emplace(*shards_, *rule_, "checkpoint_", UnmatchedPolicy::kCopy);
+    target_.emplace(*shards_, *rule_, "checkpoint_", Selection::Unmatched::kCopy);
   }
 
   // Calls `before` before each file that is indexed, in the thread that does it.

@@ -43,12 +43,12 @@ class SetToRead : public ConversionFolder {
 
   void Leave(const std::string& path) const { folder().Write("target/" + path, "left over"); }
 
-  std::vector<Damage> Damages() const {
+  std::vector<DamageReport::Damage> Damages() const {
     VerifyOptions verify;
     verify.target = options().target.folder;
     const auto report = Verify(verify);
     EXPECT_TRUE(report.ok()) << report.status().message();
-    return report.ok() ? report->damages : std::vector<Damage>();
+    return report.ok() ? report->damages : std::vector<DamageReport::Damage>();
   }
 };
 
@@ -128,8 +128,9 @@ void CheckRow(const Row& row, const Set& make) {
   later.Leave(row.left_over);
   if (row.refused) {
     EXPECT_THAT(later.Damages(),
-                Contains(testing::AllOf(Field(&Damage::path, named),
-                                        Field(&Damage::kind, Damage::Kind::kNotListed))));
+                Contains(testing::AllOf(
+                    Field(&DamageReport::Damage::path, named),
+                    Field(&DamageReport::Damage::kind, DamageReport::Damage::Kind::kNotListed))));
   } else {
     EXPECT_THAT(later.Damages(), IsEmpty());
   }
@@ -194,8 +195,8 @@ TEST(ReadersTest, IsAskedAgainBeforePublication) {
   SetToRead set;
   bool left = false;
   set.options().run.progress = [&](const Progress& progress) {
-    if (progress.phase == Phase::kPublish && !left) set.Leave("rank_0/net-1_1.ckpt");
-    left = left || progress.phase == Phase::kPublish;
+    if (progress.phase == Progress::Phase::kPublish && !left) set.Leave("rank_0/net-1_1.ckpt");
+    left = left || progress.phase == Progress::Phase::kPublish;
   };
   EXPECT_EQ(Convert(set.options()).status().code(), StatusCode::kAlreadyExists);
   EXPECT_TRUE(left);
@@ -203,7 +204,7 @@ TEST(ReadersTest, IsAskedAgainBeforePublication) {
   EXPECT_FALSE(fs::exists(target / "manifest.json"));
   EXPECT_FALSE(fs::exists(target / "rank_0/checkpoint_0.ckpt"));
   fs::remove(target / "rank_0/net-1_1.ckpt");
-  set.options().resume = Resume::kTrust;
+  set.options().resume = OutputChoice::Resume::kTrust;
   const auto report = Convert(set.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->files_kept, 2U);
@@ -215,7 +216,8 @@ TEST(ReadersTest, IsAskedBeforeACommit) {
   for (uint64_t shard = 0; shard < 2; ++shard) {
     set.options().shard = WorkerShare{shard, 2};
     set.options().run.progress = [&](const Progress& progress) {
-      if (shard == 1 && progress.phase == Phase::kPublish) set.Leave("rank_0/net-1_1.ckpt");
+      if (shard == 1 && progress.phase == Progress::Phase::kPublish)
+        set.Leave("rank_0/net-1_1.ckpt");
     };
     EXPECT_EQ(Convert(set.options()).ok(), shard == 0);
   }

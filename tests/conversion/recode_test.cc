@@ -45,7 +45,7 @@ class RecodeTest : public testing::Test {
     std::vector<std::string> paths;
     if (report.ok()) {
       warnings_ = report->warnings;
-      for (const WrittenFile& file : report->files) paths.push_back(file.path);
+      for (const ConvertReport::File& file : report->files) paths.push_back(file.path);
     }
     return paths;
   }
@@ -146,7 +146,7 @@ TEST_F(RecodeTest, LeavesTextsOutOrRefusesThem) {
   EXPECT_THAT(NamesOf("n.safetensors"), ElementsAre("w"));
   EXPECT_THAT(warnings_, ElementsAre(Says(WarningCode::kLeftOut, HasSubstr("\"note\""))));
   fs::remove_all(options_.target.folder);
-  options_.selection.unmatched = UnmatchedPolicy::kError;
+  options_.selection.unmatched = Selection::Unmatched::kError;
   EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("\"note\""));
 }
 
@@ -225,7 +225,7 @@ TEST_F(RecodeTest, ResumesWhatWasStopped) {
   };
   EXPECT_EQ(Recode(options_).status().code(), StatusCode::kCancelled);
   options_.run = {};
-  options_.resume = Resume::kVerify;
+  options_.resume = OutputChoice::Resume::kVerify;
   EXPECT_EQ(Recoded().size(), 2U);
   EXPECT_EQ(ReadOutputs(options_.target.folder), ReadOutputs(whole.target.folder));
 }

@@ -172,9 +172,9 @@ class PartsTest : public testing::Test {
     EXPECT_EQ(Convert(options).status().message(), "");
   }
 
-  Status Merged(MergeKind kind, const std::vector<std::string>& files, bool partial = false) {
+  Status Merged(bool segments, const std::vector<std::string>& files, bool partial = false) {
     MergeOptions options;
-    options.kind = kind;
+    options.segments = segments;
     options.files = files;
     options.output = folder_.folder().path() / fmt::format("merged{}.safetensors", ++outputs_);
     options.checks.partial = partial;
@@ -242,22 +242,22 @@ TEST_F(PartsTest, OfAMerge) {
   };
   const std::string a = part(1, "a");
   const std::string c = part(3, "c");
-  for (const auto& [kind, files] : std::vector<std::pair<MergeKind, std::vector<std::string>>>{
-           {MergeKind::kSegments, {a, c}}, {MergeKind::kSegments, {In("p")}}}) {
-    const Status status = Merged(kind, files);
+  for (const std::vector<std::string>& files :
+       std::vector<std::vector<std::string>>{{a, c}, {In("p")}}) {
+    const Status status = Merged(true, files);
     EXPECT_EQ(status.code(), StatusCode::kMismatch);
     EXPECT_THAT(status.message(), Naming("one of 3", "2 of them are read (1, 3)", "`partial`"));
-    EXPECT_EQ(Merged(kind, files, true).message(), "");
+    EXPECT_EQ(Merged(true, files, true).message(), "");
   }
   part(2, "b");
-  EXPECT_EQ(Merged(MergeKind::kSegments, {In("p")}).message(), "");
+  EXPECT_EQ(Merged(true, {In("p")}).message(), "");
 
   const auto slice = [&](int number) {
     return Write(fmt::format("s/m-0000{}-of-00002.safetensors", number), {{"w", {2, 2}, ""}});
   };
   const std::string other = Write("s/other.safetensors", {{"w", {2, 2}, ""}});
-  EXPECT_EQ(Merged(MergeKind::kSlices, {slice(1), other}).code(), StatusCode::kMismatch);
-  EXPECT_EQ(Merged(MergeKind::kSlices, {slice(1), slice(2)}).message(), "");
+  EXPECT_EQ(Merged(false, {slice(1), other}).code(), StatusCode::kMismatch);
+  EXPECT_EQ(Merged(false, {slice(1), slice(2)}).message(), "");
 }
 
 TEST_F(PartsTest, AShardOfAPyTorchSave) {
@@ -276,15 +276,15 @@ TEST_F(PartsTest, AShardOfAPyTorchSave) {
                     {{"w", {3, 2}, "[0, 0]"}, {"scalar", {}, "[]"}}));
   ExpectWhole(Write("alone/shard-00001-model-00001-of-00001.safetensors", {{"w", {3}, "[0]"}}));
 
-  EXPECT_EQ(Merged(MergeKind::kSlices, {first, second}).message(), "");
-  EXPECT_EQ(Merged(MergeKind::kSlices, {second, first}).code(), StatusCode::kMismatch);
+  EXPECT_EQ(Merged(false, {first, second}).message(), "");
+  EXPECT_EQ(Merged(false, {second, first}).code(), StatusCode::kMismatch);
   const std::string third =
       Write("sharded/shard-00003-model-00001-of-00001.safetensors", {{"w", {1, 2}, "[5, 0]"}});
-  EXPECT_THAT(Merged(MergeKind::kSlices, {first, third}).message(), HasSubstr("`partial`"));
-  EXPECT_EQ(Merged(MergeKind::kSlices, {first, second, third}).message(), "");
+  EXPECT_THAT(Merged(false, {first, third}).message(), HasSubstr("`partial`"));
+  EXPECT_EQ(Merged(false, {first, second, third}).message(), "");
   // Columns, which are not joined along dimension 0.
-  EXPECT_EQ(Merged(MergeKind::kSlices, {Write("c/0.safetensors", {{"w", {2, 2}, "[0, 0]"}}),
-                                        Write("c/1.safetensors", {{"w", {2, 2}, "[0, 2]"}})})
+  EXPECT_EQ(Merged(false, {Write("c/0.safetensors", {{"w", {2, 2}, "[0, 0]"}}),
+                           Write("c/1.safetensors", {{"w", {2, 2}, "[0, 2]"}})})
                 .code(),
             StatusCode::kMismatch);
   // Whoever reads a shard as it is.

@@ -154,7 +154,7 @@ TEST(StrategyCheckTest, SwappedOnesAreNamed) {
   EXPECT_THAT(message,
               AllOf(HasSubstr("`checks.replicas=all`"), HasSubstr("`ShardedCheckpoint::Shards`"),
                     Not(HasSubstr("accu_grads")), Not(HasSubstr("norm"))));
-  folder.options().checks.replicas = CheckReplicas::kNone;
+  folder.options().checks.replicas = CheckChoice::Replicas::kNone;
   EXPECT_THAT(folder.Warnings(), IsEmpty());
 }
 
@@ -184,7 +184,7 @@ TEST(StrategyCheckTest, ARankFolderThatWasCopiedOverAnotherIsAWarning) {
   EXPECT_THAT(folder.Warnings(),
               ElementsAre(Says(WarningCode::kReplicasEqual,
                                AllOf(Naming("ranks 2 and 3 "), Not(HasSubstr("swapped"))))));
-  folder.options().checks.replicas = CheckReplicas::kNone;
+  folder.options().checks.replicas = CheckChoice::Replicas::kNone;
   EXPECT_THAT(folder.Warnings(), IsEmpty());
 }
 
@@ -203,7 +203,7 @@ TEST(StrategyCheckTest, OneFileForRanksOfOtherPartsIsRefused) {
     const StrategyRef& strategy = folder.options().source.strategy;
     EXPECT_EQ(DigestCheckpoint({.source = {.path = path, .strategy = strategy}}).status().code(),
               StatusCode::kMismatch);
-    folder.options().checks.replicas = CheckReplicas::kNone;
+    folder.options().checks.replicas = CheckChoice::Replicas::kNone;
     EXPECT_TRUE(Convert(folder.options()).ok());
   }
   // Ranks that hold the same may well be one file.
@@ -286,7 +286,7 @@ TEST(StrategyCheckTest, FilesThatOnlyTheSampleOpensChangeNothingElse) {
   EXPECT_THAT(checked->source_ranks, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(checked->sample->files_opened, 4U);
   const FolderContents before = ReadFolder(folder.options().target.folder);
-  folder.options().checks.replicas = CheckReplicas::kNone;
+  folder.options().checks.replicas = CheckChoice::Replicas::kNone;
   folder.options().force = true;
   const auto unchecked = Convert(folder.options());
   ASSERT_TRUE(unchecked.ok()) << unchecked.status().message();
@@ -295,7 +295,7 @@ TEST(StrategyCheckTest, FilesThatOnlyTheSampleOpensChangeNothingElse) {
   EXPECT_EQ(ReadFolder(folder.options().target.folder), before);
   // A file that cannot be sampled is nobody's loss but the sample's.
   folder.WriteRank(6, std::string("no checkpoint"));
-  folder.options().checks.replicas = CheckReplicas::kSample;
+  folder.options().checks.replicas = CheckChoice::Replicas::kSample;
   EXPECT_THAT(folder.Warnings(),
               ElementsAre(Says(WarningCode::kNotCompared, Naming("rank 6: ", RankPath(6)))));
   // One that changes after it was sampled neither.

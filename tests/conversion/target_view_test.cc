@@ -141,7 +141,7 @@ TEST(TargetViewTest, RefusesBytesThatTheFileHasNot) {
 TEST(TargetViewTest, HasNoEncryptedBytes) {
   SampleFolder folder;
   const std::string key = "0123456789abcdef";
-  folder.options().target.encryption = EncryptionMode::kAesGcm;
+  folder.options().target.encryption = TargetSpec::EncryptionMode::kAesGcm;
   folder.options().target.encryption_key = *EncryptionKey::FromBytes(std::as_bytes(std::span(key)));
   const auto view = TargetView::Open(folder.options());
   EXPECT_EQ(view.status().code(), StatusCode::kInvalidArgument);

@@ -34,7 +34,9 @@ TEST(TimelineRecorderTest, ALongRunHasNoMoreSamplesThanTheMost) {
   EXPECT_EQ(timeline->samples.back().bytes_gathered, 2 * kChunks);
   EXPECT_TRUE(std::is_sorted(
       timeline->samples.begin(), timeline->samples.end(),
-      [](const Timeline::Sample& a, const Timeline::Sample& b) { return a.seconds < b.seconds; }));
+      [](const ConvertReport::Timeline::Sample& a, const ConvertReport::Timeline::Sample& b) {
+        return a.seconds < b.seconds;
+      }));
 }
 
 TEST(TimelineRecorderTest, NothingIsRecordedUnasked) {
@@ -55,7 +57,7 @@ TEST(TimelineRecorderTest, MarksAreSamplesHoweverShortTheRun) {
   recorder.Mark(8);
   const auto timeline = recorder.Finish();
   ASSERT_TRUE(timeline);
-  const std::vector<Timeline::Sample>& samples = timeline->samples;
+  const std::vector<ConvertReport::Timeline::Sample>& samples = timeline->samples;
   ASSERT_EQ(samples.size(), 4U);
   EXPECT_EQ(samples[0].bytes_written, 0U);
   EXPECT_EQ(samples[0].memory, 5U);
@@ -81,10 +83,10 @@ TEST(TimelineTest, OfAConversionEndsWithItsSums) {
   const auto report = Convert(folder.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_TRUE(report->timeline);
-  const Timeline& timeline = *report->timeline;
+  const ConvertReport::Timeline& timeline = *report->timeline;
   std::vector<std::string> phases;
   double end = 0;
-  for (const Timeline::Phase& phase : timeline.phases) {
+  for (const ConvertReport::Timeline::Phase& phase : timeline.phases) {
     phases.push_back(phase.name);
     EXPECT_EQ(phase.begin_seconds, end);
     end = phase.end_seconds;
@@ -92,12 +94,12 @@ TEST(TimelineTest, OfAConversionEndsWithItsSums) {
   EXPECT_THAT(phases, testing::ElementsAre("plan", "check", "write", "publish"));
   ASSERT_GE(timeline.samples.size(), 4U);  // at the begin of three phases, and at the end
   EXPECT_EQ(timeline.samples.front().bytes_written, 0U);
-  const Timeline::Sample& last = timeline.samples.back();
+  const ConvertReport::Timeline::Sample& last = timeline.samples.back();
   EXPECT_EQ(last.bytes_written, report->bytes_written);
   EXPECT_EQ(last.bytes_gathered, report->bytes_written);
   EXPECT_GE(last.bytes_read, report->bytes_read);  // whole granules
   // At the end windows were given back; under sanitizers nothing else is counted.
-  EXPECT_THAT(timeline.samples, Contains(Field(&Timeline::Sample::memory, Gt(0U))));
+  EXPECT_THAT(timeline.samples, Contains(Field(&ConvertReport::Timeline::Sample::memory, Gt(0U))));
   EXPECT_LE(last.seconds, end);
 }
 

@@ -79,7 +79,7 @@ TEST_P(SubstitutionTest, OfTheSourceStrategyIsNamed) {
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("src.ckpt: has no layout for"), HasSubstr(words),
                                       HasSubstr("; `unmatched=copy` converts anyway")));
-  folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
+  folder.options().selection.unmatched = Selection::Unmatched::kCopy;
   EXPECT_TRUE(ConvertStatus(folder).ok());
 }
 
@@ -187,7 +187,7 @@ TEST(UnmatchedNamesTest, TenMatricesThatDifferBetweenRanksAreRefused) {
   folder.options().selection.exclude = {"u0"};
   EXPECT_TRUE(ConvertStatus(folder).ok());
   folder.options().selection.exclude.clear();
-  folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
+  folder.options().selection.unmatched = Selection::Unmatched::kCopy;
   folder.options().target.folder += "2";
   EXPECT_TRUE(ConvertStatus(folder).ok());
 
@@ -272,7 +272,7 @@ TEST(UnmatchedNamesTest, AnInferenceTargetGetsTheStatesWithOneWarning) {
     NamedFolder folder(in_files, any_source ? in_files : Names(), weights);
     if (!any_source) {
       folder.RemoveRank(1);
-      folder.options().checks.replicas = CheckReplicas::kNone;
+      folder.options().checks.replicas = CheckChoice::Replicas::kNone;
     }
     const auto report = Convert(folder.options());
     ASSERT_TRUE(report.ok()) << report.status().message();
@@ -284,7 +284,7 @@ TEST(UnmatchedNamesTest, AnInferenceTargetGetsTheStatesWithOneWarning) {
                             Says(WarningCode::kRepeatedWeights, HasSubstr("\"my_state.\""))));
     const auto made = ReadFolder(folder.options().target.folder);
     folder.options().target.folder += "2";
-    folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
+    folder.options().selection.unmatched = Selection::Unmatched::kCopy;
     ASSERT_TRUE(Convert(folder.options()).ok());
     for (int64_t rank = 0; rank < 4; ++rank) {
       EXPECT_EQ(made.at(RankPath(rank)),
@@ -319,10 +319,10 @@ TEST(UnmatchedNamesTest, AreRefusedWhereNothingIsConverted) {
     EXPECT_EQ(status.code(), StatusCode::kMismatch);
     EXPECT_THAT(status.message(), Naming("\"model.\"", "\"layers.0.w\""));
   }
-  folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
+  folder.options().selection.unmatched = Selection::Unmatched::kCopy;
   ASSERT_TRUE(Convert(options).ok());
   against.target.folder = options.target.folder;
-  against.selection.unmatched = UnmatchedPolicy::kCopy;
+  against.selection.unmatched = Selection::Unmatched::kCopy;
   const auto proved = VerifyAgainst(against);
   ASSERT_TRUE(proved.ok()) << proved.status().message();
   EXPECT_TRUE(proved->equal());

@@ -97,13 +97,13 @@ TEST_F(VerifyAgainstTest, EveryChangedByteIsFound) {
     const std::string before = Replace(2, Flipped(2, offset));
     const AgainstReport report = Verify();
     ASSERT_THAT(report.differences, SizeIs(1)) << offset;
-    const FileDifference& difference = report.differences[0];
+    const AgainstReport::FileDifference& difference = report.differences[0];
     EXPECT_EQ(difference.path, RankPath(2));
     EXPECT_EQ(difference.expected_size, size);
     EXPECT_EQ(difference.found_size, size);
     EXPECT_EQ(difference.differing_bytes, 1U);
     ASSERT_TRUE(difference.first.has_value()) << offset;
-    const FileDifference::First& first = *difference.first;
+    const AgainstReport::FileDifference::First& first = *difference.first;
     EXPECT_EQ(first.offset, offset);
     EXPECT_EQ(first.expected, static_cast<uint8_t>(before[offset]));
     EXPECT_EQ(first.found, static_cast<uint8_t>(before[offset] ^ 0x40));

@@ -45,10 +45,10 @@ class VerifyTest : public testing::Test {
   }
 
   // The only thing that is wrong.
-  Damage Only() {
+  DamageReport::Damage Only() {
     const DamageReport report = Verified();
     EXPECT_THAT(report.damages, testing::SizeIs(1));
-    return report.damages.empty() ? Damage() : report.damages[0];
+    return report.damages.empty() ? DamageReport::Damage() : report.damages[0];
   }
 
   RecordedFolder folder_;

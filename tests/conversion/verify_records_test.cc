@@ -29,9 +29,9 @@ TEST_F(VerifyTest, EveryDamagedByteOfARecordIsNoticed) {
     std::string bytes = whole;
     bytes[i] = static_cast<char>(bytes[i] ^ 1);
     folder_.Write(path, bytes);
-    const Damage damage = Only();
+    const DamageReport::Damage damage = Only();
     EXPECT_EQ(damage.path, path) << i;
-    EXPECT_EQ(damage.kind, Damage::Kind::kRecord) << i;
+    EXPECT_EQ(damage.kind, DamageReport::Damage::Kind::kRecord) << i;
     EXPECT_FALSE(damage.detail.empty()) << i;
   }
 }
@@ -58,8 +58,8 @@ TEST_F(VerifyTest, RecordsThatAreNotTheManifests) {
   };
   for (const auto& row : rows) {
     folder_.Write(path, row.bytes);
-    const Damage damage = Only();
-    EXPECT_EQ(damage.kind, Damage::Kind::kRecord) << row.name;
+    const DamageReport::Damage damage = Only();
+    EXPECT_EQ(damage.kind, DamageReport::Damage::Kind::kRecord) << row.name;
     EXPECT_THAT(damage.detail, HasSubstr(row.detail)) << row.name;
   }
   fs::remove(folder_.PathOf(path));
@@ -89,8 +89,8 @@ TEST_F(VerifyTest, ValuesOfARecordThatFitsItsDigestsAreReadOnlyToNameDamage) {
   EXPECT_THAT(Verified().damages, IsEmpty());
 
   folder_.Damage("rank_0/a.ckpt", 30);
-  const Damage damage = Only();
-  EXPECT_EQ(damage.kind, Damage::Kind::kContent);
+  const DamageReport::Damage damage = Only();
+  EXPECT_EQ(damage.kind, DamageReport::Damage::Kind::kContent);
   EXPECT_THAT(damage.detail, HasSubstr("Int9"));
   EXPECT_THAT(damage.parameters, IsEmpty());
 }
@@ -101,17 +101,17 @@ TEST_F(VerifyTest, AFileIsComparedWithoutItsRecord) {
   folder_.Damage("rank_0/a.ckpt", 30);
   const DamageReport report = Verified();
   ASSERT_THAT(report.damages, SizeIs(2));
-  EXPECT_EQ(report.damages[0].kind, Damage::Kind::kRecord);
-  EXPECT_EQ(report.damages[1].kind, Damage::Kind::kContent);
+  EXPECT_EQ(report.damages[0].kind, DamageReport::Damage::Kind::kRecord);
+  EXPECT_EQ(report.damages[1].kind, DamageReport::Damage::Kind::kContent);
   EXPECT_FALSE(report.damages[1].block);
 }
 
 TEST_F(VerifyTest, DamagedManifests) {
   MakeSmall();
   folder_.Damage("manifest.json", 200);
-  Damage damage = Only();
+  DamageReport::Damage damage = Only();
   EXPECT_EQ(damage.path, "manifest.json");
-  EXPECT_EQ(damage.kind, Damage::Kind::kManifest);
+  EXPECT_EQ(damage.kind, DamageReport::Damage::Kind::kManifest);
   EXPECT_THAT(damage.detail, testing::StartsWith("damaged: byte "));
   EXPECT_EQ(Verified().files, 0U);
 

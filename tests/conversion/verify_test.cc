@@ -58,7 +58,7 @@ TEST_F(VerifyTest, NamesThatNoFileSystemHasAreMissing) {
     const DamageReport report = Verified();
     ASSERT_THAT(report.damages, SizeIs(2));  // the part record, then the file
     EXPECT_EQ(report.damages[1].path, path);
-    EXPECT_EQ(report.damages[1].kind, Damage::Kind::kMissing);
+    EXPECT_EQ(report.damages[1].kind, DamageReport::Damage::Kind::kMissing);
   }
 }
 
@@ -74,9 +74,9 @@ TEST_F(VerifyTest, ComparesTheListOfChecksums) {
     std::string other = list;
     other[i] = static_cast<char>(other[i] ^ 1);
     folder_.Write("checksums.xxh128", other);
-    const Damage damage = Only();
+    const DamageReport::Damage damage = Only();
     EXPECT_EQ(damage.path, "checksums.xxh128");
-    EXPECT_EQ(damage.kind, Damage::Kind::kContent);
+    EXPECT_EQ(damage.kind, DamageReport::Damage::Kind::kContent);
     EXPECT_THAT(damage.detail, Naming("manifest.json", "byte " + std::to_string(i) + " "));
   }
   folder_.Write("checksums.xxh128", list.substr(0, list.size() - 1));
@@ -110,9 +110,9 @@ TEST_F(VerifyTest, LocatesAFlippedByteInEachBlock) {
   };
   for (const auto& row : rows) {
     folder_.Damage("rank_0/a.ckpt", row.offset);
-    const Damage damage = Only();
+    const DamageReport::Damage damage = Only();
     EXPECT_EQ(damage.path, "rank_0/a.ckpt") << row.name;
-    EXPECT_EQ(damage.kind, Damage::Kind::kContent) << row.name;
+    EXPECT_EQ(damage.kind, DamageReport::Damage::Kind::kContent) << row.name;
     EXPECT_THAT(damage.detail, HasSubstr("expected the digest ")) << row.name;
     ASSERT_TRUE(damage.block) << row.name;
     EXPECT_EQ(damage.block->index, row.block) << row.name;
@@ -128,7 +128,7 @@ TEST_F(VerifyTest, CountsBadBlocks) {
   MakeLarge();
   folder_.Damage("rank_0/a.ckpt", 5000);
   folder_.Damage("rank_0/a.ckpt", 2 * kBlock + 5);
-  const Damage damage = Only();
+  const DamageReport::Damage damage = Only();
   EXPECT_EQ(damage.bad_blocks, 2U);
   EXPECT_EQ(damage.block->index, 0U);
   EXPECT_THAT(damage.parameters, ElementsAre("both", "last"));
@@ -142,7 +142,7 @@ TEST_F(VerifyTest, NamesTheFirstTwentyParameters) {
   folder_.Damage("rank_0/a.ckpt", 499);
   EXPECT_THAT(Only().parameters, ElementsAre("p49"));
   fs::resize_file(folder_.PathOf("rank_0/a.ckpt"), 0);
-  const Damage damage = Only();
+  const DamageReport::Damage damage = Only();
   EXPECT_THAT(damage.parameters, SizeIs(20));
   EXPECT_EQ(damage.parameters.back(), "p19");
   EXPECT_EQ(damage.parameter_count, 50U);
@@ -152,8 +152,8 @@ TEST_F(VerifyTest, FilesOfAnotherSize) {
   MakeLarge();
   const fs::path path = folder_.PathOf("rank_0/a.ckpt");
   fs::resize_file(path, kBlock + 7);
-  Damage damage = Only();
-  EXPECT_EQ(damage.kind, Damage::Kind::kSize);
+  DamageReport::Damage damage = Only();
+  EXPECT_EQ(damage.kind, DamageReport::Damage::Kind::kSize);
   EXPECT_EQ(damage.detail, "expected 134218728 bytes, found 67108871");
   ASSERT_TRUE(damage.block);
   EXPECT_EQ(damage.block->index, 1U);
@@ -169,14 +169,14 @@ TEST_F(VerifyTest, FilesOfAnotherSize) {
 TEST_F(VerifyTest, LongerFiles) {
   MakeSmall();
   fs::resize_file(folder_.PathOf("rank_0/a.ckpt"), 101);
-  Damage damage = Only();
-  EXPECT_EQ(damage.kind, Damage::Kind::kSize);
+  DamageReport::Damage damage = Only();
+  EXPECT_EQ(damage.kind, DamageReport::Damage::Kind::kSize);
   EXPECT_EQ(damage.detail, "expected 100 bytes, found 101");
   EXPECT_FALSE(damage.block) << "what was written is still there";
 
   folder_.Damage("rank_0/a.ckpt", 0);
   damage = Only();
-  EXPECT_EQ(damage.kind, Damage::Kind::kSize);
+  EXPECT_EQ(damage.kind, DamageReport::Damage::Kind::kSize);
   EXPECT_TRUE(damage.block);
 }
 
@@ -185,17 +185,19 @@ TEST_F(VerifyTest, EmptyFiles) {
   folder_.Publish();
   EXPECT_THAT(Verified().damages, IsEmpty());
   folder_.Write("rank_0/a.ckpt", "x");
-  EXPECT_EQ(Only().kind, Damage::Kind::kSize);
+  EXPECT_EQ(Only().kind, DamageReport::Damage::Kind::kSize);
 }
 
 TEST_F(VerifyTest, MissingFilesAndFolders) {
   MakeSmall();
   fs::remove(folder_.PathOf("rank_0/a.ckpt"));
   fs::remove_all(folder_.PathOf("rank_1"));
-  EXPECT_THAT(Verified().damages, ElementsAre(AllOf(Field(&Damage::path, "rank_0/a.ckpt"),
-                                                    Field(&Damage::kind, Damage::Kind::kMissing)),
-                                              AllOf(Field(&Damage::path, "rank_1/a.ckpt"),
-                                                    Field(&Damage::kind, Damage::Kind::kMissing))));
+  EXPECT_THAT(
+      Verified().damages,
+      ElementsAre(AllOf(Field(&DamageReport::Damage::path, "rank_0/a.ckpt"),
+                        Field(&DamageReport::Damage::kind, DamageReport::Damage::Kind::kMissing)),
+                  AllOf(Field(&DamageReport::Damage::path, "rank_1/a.ckpt"),
+                        Field(&DamageReport::Damage::kind, DamageReport::Damage::Kind::kMissing))));
 }
 
 TEST_F(VerifyTest, FollowsNoLinks) {
@@ -203,9 +205,9 @@ TEST_F(VerifyTest, FollowsNoLinks) {
   const fs::path file = folder_.PathOf("rank_0/a.ckpt");
   fs::rename(file, folder_.PathOf("elsewhere"));
   fs::create_symlink("../elsewhere", file);
-  Damage damage = Only();
+  DamageReport::Damage damage = Only();
   EXPECT_EQ(damage.path, "rank_0/a.ckpt");
-  EXPECT_EQ(damage.kind, Damage::Kind::kNoFile);
+  EXPECT_EQ(damage.kind, DamageReport::Damage::Kind::kNoFile);
   EXPECT_EQ(damage.detail, "expected a file, found a symbolic link");
 
   fs::remove(file);
@@ -218,7 +220,7 @@ TEST_F(VerifyTest, FollowsNoLinks) {
   fs::rename(folder_.PathOf("rank_0"), folder_.PathOf("other"));
   fs::create_symlink("other", folder_.PathOf("rank_0"));
   damage = Only();
-  EXPECT_EQ(damage.kind, Damage::Kind::kNoFile);
+  EXPECT_EQ(damage.kind, DamageReport::Damage::Kind::kNoFile);
 }
 
 TEST_F(VerifyTest, TheFolderItselfMayBeALink) {
@@ -309,8 +311,8 @@ TEST_F(VerifyTest, ManyFilesInManyThreads) {
   const DamageReport together = Verified(8);
   for (const DamageReport& report : {alone, together}) {
     EXPECT_EQ(report.bytes, 400000U);
-    EXPECT_THAT(report.damages, ElementsAre(Field(&Damage::path, "rank_33/a.ckpt"),
-                                            Field(&Damage::path, "rank_7/a.ckpt")));
+    EXPECT_THAT(report.damages, ElementsAre(Field(&DamageReport::Damage::path, "rank_33/a.ckpt"),
+                                            Field(&DamageReport::Damage::path, "rank_7/a.ckpt")));
   }
 }
 

@@ -132,8 +132,9 @@ TEST_F(WriteCheckpointTest, StatesWhetherRedundancyIsRemoved) {
 TEST_F(WriteCheckpointTest, EncryptsAndLeavesNothingPlain) {
   const auto key = EncryptionKey::FromBytes(BytesOf("0123456789abcdef"));
   ASSERT_TRUE(key.ok());
-  for (const EncryptionMode mode :
-       {EncryptionMode::kAesGcm, EncryptionMode::kAesCbc, EncryptionMode::kSm4Cbc}) {
+  for (const TargetSpec::EncryptionMode mode :
+       {TargetSpec::EncryptionMode::kAesGcm, TargetSpec::EncryptionMode::kAesCbc,
+        TargetSpec::EncryptionMode::kSm4Cbc}) {
     options_.encryption = mode;
     options_.encryption_key = *key;
     options_.force = true;
@@ -172,11 +173,11 @@ TEST_F(WriteCheckpointTest, RefusesWhatNoFileCanHold) {
   refused({"x", ArrayKind::kMapTensor, {}, {}, {}}, StatusCode::kUnsupported, "\"x\"");
   options_.format = TargetFormat::kSafetensors;
   refused({"x", ArrayKind::kText, {}, {}, BytesOf("abcd")}, StatusCode::kUnsupported, "\"x\"");
-  options_.encryption = EncryptionMode::kAesGcm;
+  options_.encryption = TargetSpec::EncryptionMode::kAesGcm;
   refused(arrays_.back(), kInvalid, "`encryption`");
   options_.format = TargetFormat::kCkpt;
   refused(arrays_.back(), kInvalid, "`encryption_key`");
-  options_.encryption = EncryptionMode::kSm4Cbc;
+  options_.encryption = TargetSpec::EncryptionMode::kSm4Cbc;
   options_.encryption_key = *EncryptionKey::FromBytes(BytesOf("0123456789abcdef01234567"));
   refused(arrays_.back(), kInvalid, "key");
   options_.states_crc = true;

@@ -77,7 +77,8 @@ std::string FuzzEncryptedBlocks(std::string_view bytes) {
   // Blocks may be cut off, but nothing else of what has tags may be changed.
   const bool is_part =
       plain.starts_with(found) && (found.size() == plain.size() || found.size() % block_bytes == 0);
-  if (mode == 0 && read_as == EncryptionMode::kAesGcm && !is_part) return "damage unnoticed";
+  if (mode == 0 && read_as == TargetSpec::EncryptionMode::kAesGcm && !is_part)
+    return "damage unnoticed";
   // Any range is decrypted alike.
   const size_t middle = found.size() / 2;
   std::string half(found.size() - middle, '\0');

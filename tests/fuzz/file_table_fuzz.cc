@@ -47,7 +47,7 @@ std::string Difference(const Parameter& expected, const StoredArray& found,
   if (found.name != expected.name) return "another name";
   std::string content;
   for (const ByteRange& range : found.content) content += bytes.substr(range.offset, range.length);
-  for (const MapTensorPart& part : found.map_tensor) {
+  for (const StoredArray::MapTensorPart& part : found.map_tensor) {
     content += bytes.substr(part.content.offset, part.content.length);
   }
   if (content != expected.content || found.bytes != content.size()) return "other content";

@@ -46,8 +46,8 @@ class Maker {
     const size_t tensors = 1 + choices_.Below(4);
     for (size_t i = 0; i < tensors; ++i) model_.tensors.push_back(Tensor(i));
     const size_t which = choices_.Below(4);
-    model_.unmatched = choices_.Of(
-        std::array{UnmatchedPolicy::kCopy, UnmatchedPolicy::kDrop, UnmatchedPolicy::kError});
+    model_.unmatched = choices_.Of(std::array{
+        Selection::Unmatched::kCopy, Selection::Unmatched::kDrop, Selection::Unmatched::kError});
     if (which != 1) model_.source = Side();
     const std::vector<NamedLayouts> source_stages = std::exchange(stages_, {});
     const int64_t source_devices = std::exchange(devices_, 1);

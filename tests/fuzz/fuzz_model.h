@@ -25,7 +25,7 @@ struct FuzzModel {
   std::vector<TestTensor> tensors;  // full ones
   FuzzSide source;
   FuzzSide target;
-  UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
+  Selection::Unmatched unmatched = Selection::Unmatched::kCopy;
   // True while every file holds what the source strategy says, of `tensors`, whichever stage it is.
   bool is_sound = true;
   std::map<int64_t, std::string> files;  // checkpoint bytes by rank

@@ -127,7 +127,7 @@ std::string StrategyFault(const StrategyFile& file, std::string_view bytes) {
   if (!strategy.ok()) return RefusalFault(strategy.status());
   if (strategy->ranks() < 1 || strategy->ranks() > kMaxRanks) return "too many ranks";
   if (strategy->ranks() > kMostRanks || file.layouts.size() > kMostLayouts) return "";
-  for (const StrategyStage& stage : strategy->stages()) {
+  for (const Strategy::Stage& stage : strategy->stages()) {
     for (const NamedLayout& named : stage) {
       const std::string fault = LayoutFault(named.layout);
       if (!fault.empty()) return fault;

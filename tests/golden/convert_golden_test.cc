@@ -57,7 +57,7 @@ void ExpectConverts(ConvertOptions options, const FolderContents& expected,
   EXPECT_TRUE(fs::exists(fs::path(options.target.folder) / manifest));
   ExpectSameFiles(ReadOutputs(options.target.folder), expected);
   EXPECT_EQ(report->files.size(), expected.size());
-  for (const WrittenFile& file : report->files) {
+  for (const ConvertReport::File& file : report->files) {
     ASSERT_TRUE(expected.contains(file.path)) << file.path;
     EXPECT_EQ(file.size, expected.at(file.path).size());
   }

@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(MergeSliced, MergeGoldenTest, testing::ValuesIn(Cases()
 TEST(MergeSegmentsGoldenTest, SegmentsBecomeOneFile) {
   const TemporaryFolder folder;
   MergeOptions options;
-  options.kind = MergeKind::kSegments;
+  options.segments = true;
   options.files = {kData / "segmented"};
   options.output = folder.path() / "whole.ckpt";
   const auto report = Merge(options);

@@ -170,7 +170,7 @@ TEST(StrategyGoldenTest, LoadsWhatCaseJsonDescribes) {
           ++layouts;
         }
       }
-      for (const StrategyStage& stage : strategy->stages()) layouts -= stage.size();
+      for (const Strategy::Stage& stage : strategy->stages()) layouts -= stage.size();
       EXPECT_EQ(layouts, 0U) << path;
     }
   }

@@ -67,7 +67,7 @@ void ExpectFound(const AgainstOptions& options, const std::string& path, const s
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_FALSE(report->equal());
   ASSERT_THAT(report->differences, SizeIs(1));
-  const FileDifference& difference = report->differences[0];
+  const AgainstReport::FileDifference& difference = report->differences[0];
   EXPECT_EQ(difference.path, path);
   EXPECT_EQ(difference.differing_bytes, 1U);
   EXPECT_THAT(difference.parameters, ElementsAre(name));
@@ -126,7 +126,7 @@ std::set<std::string> Converted(const AgainstOptions& options) {
     const auto strategy = ReadStrategy(named.path());
     EXPECT_TRUE(strategy.ok()) << strategy.status().message();
     std::set<std::string> of_side;
-    for (const StrategyStage& stage : strategy->stages()) {
+    for (const Strategy::Stage& stage : strategy->stages()) {
       for (const auto [view, layout] : stage) {
         const std::string name(view);
         if (is_first || names.contains(name)) of_side.insert(name);

@@ -29,7 +29,7 @@ constexpr std::array kTargets = {DType::kFloat16, DType::kBFloat16,     DType::k
 // A dtype for some tensors, by name, and rules that say so, others among them that come too late.
 struct Casts {
   std::map<std::string, DType> dtypes;
-  std::vector<CastRule> rules;
+  std::vector<Selection::CastRule> rules;
 };
 
 Casts AnyCasts(const Model& model) {

@@ -315,8 +315,8 @@ double NaiveValue(DType dtype, std::string_view element) {
   return negative ? -value : value;
 }
 
-ValueDifference NaiveDifference(DType dtype, std::string_view a, std::string_view b) {
-  ValueDifference difference;
+DiffReport::ValueDifference NaiveDifference(DType dtype, std::string_view a, std::string_view b) {
+  DiffReport::ValueDifference difference;
   const uint64_t size = ItemBytes(dtype);
   for (size_t i = 0; i < a.size(); i += size) {
     if (a.substr(i, size) == b.substr(i, size)) continue;
@@ -377,7 +377,7 @@ RC_GTEST_PROP(DiffProperty, ValuesAreComparedAsNaively, ()) {
     RC_ASSERT((diff.relation == DiffReport::Relation::kEqual) == (a.content == b.content));
     RC_ASSERT(diff.values.has_value() == (a.content != b.content));
     if (!diff.values) continue;
-    const ValueDifference expected = NaiveDifference(a.dtype, a.content, b.content);
+    const DiffReport::ValueDifference expected = NaiveDifference(a.dtype, a.content, b.content);
     RC_ASSERT(diff.values->numbers == expected.numbers);
     RC_ASSERT(diff.values->nan_against_number == expected.nan_against_number);
     RC_ASSERT(diff.values->nan_against_nan == expected.nan_against_nan);

@@ -59,7 +59,7 @@ class InferredFolder : public ConversionFolder {
     const auto strategy = ReadStrategy(inferred_);
     if (!strategy.ok()) RC_FAIL(strategy.status().message());
     std::map<std::pair<int64_t, std::string>, ParameterLayout> layouts;
-    for (const StrategyStage& stage : strategy->stages()) {
+    for (const Strategy::Stage& stage : strategy->stages()) {
       for (const auto [name, layout] : stage) {
         layouts.insert_or_assign({stage.number(), std::string(name)}, layout);
       }

@@ -49,7 +49,9 @@ def type_of(option):
 def keywords_of(call):
     """The lines of a signature. The files of ranks are the argument `source`."""
     options = [o for o in _reshard.options() if call in o["calls"] and o["type"] != "rank_files"]
-    return "".join(f"    {o['word']}: {type_of(o)} | None = None,\n" for o in options)
+    return "".join(
+        f"    {o['word']}: {type_of(o)}{'' if o['required'] else ' | None = None'},\n" for o in options
+    )
 
 
 def written(text):

@@ -225,6 +225,13 @@ def test_ranks_of_group_info(tmp_path):
     assert ms.restore_group_info_list(file) == [0, 4]
     file.write_bytes(b"\x12\x05\x0a\x03\x00\x80\x02")
     assert ms.restore_group_info_list(file) == [0, 256]
+    # In the order of the file.
+    file.write_bytes(b"\x12\x04\x08\x04\x08\x00")
+    assert ms.restore_group_info_list(file) == [4, 0]
+    for content in (b"", b"{}", b"\x12\x04\x08"):
+        file.write_bytes(content)
+        with pytest.raises(reshard.CorruptError, match="expected a group_info file"):
+            ms.restore_group_info_list(file)
 
 
 def test_keywords_of_convert_are_taken(samples, tmp_path):

@@ -48,7 +48,7 @@ void ExpectViewHasFiles(const ConvertOptions& done) {
   const auto view = TargetView::Open(done, options);
   ASSERT_TRUE(view.ok()) << view.status().message();
   for (size_t i = 0; i < view->files().size(); ++i) {
-    const TargetFileSummary& file = view->files()[i];
+    const PlanReport::TargetFile& file = view->files()[i];
     const std::string expected = ReadFile(done.target.folder + "/" + file.path);
     ASSERT_EQ(file.size, expected.size()) << file.path;
     // The first piece has a CRC-32 found for it, where the file states one.

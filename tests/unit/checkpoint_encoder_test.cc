@@ -48,10 +48,10 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return std::string(row.param.name); });
 
 TEST(ValueHeaderTest, MapHeadersAreWhatLibprotobufWrites) {
-  const std::array<MapTensorPart, kMapTensors> parts = {
-      MapTensorPart{"int32", {75}, {1000, 300}},
-      MapTensorPart{"float32", {75, 2}, {2000, 600}},
-      MapTensorPart{"int32", {0}, {3000, 0}},
+  const std::array<StoredArray::MapTensorPart, kMapTensors> parts = {
+      StoredArray::MapTensorPart{"int32", {75}, {1000, 300}},
+      StoredArray::MapTensorPart{"float32", {75, 2}, {2000, 600}},
+      StoredArray::MapTensorPart{"int32", {0}, {3000, 0}},
   };
   Checkpoint checkpoint;
   auto* value = checkpoint.add_value();

@@ -230,8 +230,8 @@ TEST_F(ChunkFeedTest, TheBatonGoesFromChunkToChunk) {
 // Chunks that end within a block would have to wait for each other.
 TEST_F(ChunkFeedTest, WhatIsEncryptedComesInWholeBlocks) {
   const std::vector<std::byte> key(16);
-  auto cipher =
-      BlockCipher::Make(*EncryptionKey::FromBytes(std::span(key)), EncryptionMode::kAesCbc);
+  auto cipher = BlockCipher::Make(*EncryptionKey::FromBytes(std::span(key)),
+                                  TargetSpec::EncryptionMode::kAesCbc);
   ASSERT_TRUE(cipher.ok()) << cipher.status().message();
   work_.encryption = *std::move(cipher);
   // A chunk of the lanes, and one of a group so large that it would have smaller ones.

@@ -84,7 +84,8 @@ TEST(EncryptionKey, ManyAtATime) {
   for (int i = 0; i < 10'000; ++i) EXPECT_EQ(KeyOf("0123456789abcdef")->bytes().size(), 16U);
 }
 
-std::string Decrypted(std::string_view block, EncryptionMode mode, std::string_view key) {
+std::string Decrypted(std::string_view block, TargetSpec::EncryptionMode mode,
+                      std::string_view key) {
   const auto bytes = std::as_bytes(std::span(block));
   const size_t header = BlockHeaderBytes(mode);
   const auto parsed = ParseBlockHeader(mode, bytes.first(header), bytes.size());
@@ -103,11 +104,12 @@ std::string Decrypted(std::string_view block, EncryptionMode mode, std::string_v
   return plain;
 }
 
-constexpr EncryptionMode kModes[] = {EncryptionMode::kAesGcm, EncryptionMode::kAesCbc,
-                                     EncryptionMode::kSm4Cbc};
+constexpr TargetSpec::EncryptionMode kModes[] = {TargetSpec::EncryptionMode::kAesGcm,
+                                                 TargetSpec::EncryptionMode::kAesCbc,
+                                                 TargetSpec::EncryptionMode::kSm4Cbc};
 constexpr std::string_view kKey = "0123456789abcdef";
 
-std::string Block(const std::string& plain, EncryptionMode mode) {
+std::string Block(const std::string& plain, TargetSpec::EncryptionMode mode) {
   const auto cipher = BlockCipher::Make(KeyOf(kKey), mode);
   std::string bytes = plain;
   const auto ends = cipher->Encrypt(std::as_writable_bytes(std::span(bytes)));
@@ -117,13 +119,13 @@ std::string Block(const std::string& plain, EncryptionMode mode) {
 }
 
 TEST(BlockCipher, MakesWhatTheKeyDecryptsAndNeverTheSameTwice) {
-  for (const EncryptionMode mode : kModes) {
+  for (const TargetSpec::EncryptionMode mode : kModes) {
     for (const size_t length : {1U, 15U, 16U, 17U, 100'000U, 600'001U}) {
       const std::string plain(length, 'p');
       const std::string block = Block(plain, mode);
-      EXPECT_EQ(block.size(),
-                BlockHeaderBytes(mode) +
-                    (mode == EncryptionMode::kAesGcm ? length : (length / kCipherUnit + 1) * 16));
+      EXPECT_EQ(block.size(), BlockHeaderBytes(mode) + (mode == TargetSpec::EncryptionMode::kAesGcm
+                                                            ? length
+                                                            : (length / kCipherUnit + 1) * 16));
       EXPECT_EQ(Decrypted(block, mode, kKey), plain);
       EXPECT_NE(Block(plain, mode), block);
     }
@@ -133,12 +135,13 @@ TEST(BlockCipher, MakesWhatTheKeyDecryptsAndNeverTheSameTwice) {
 // In one pass, where nothing of what does not fit is left.
 TEST(BlockCipher, DecryptsAWholeBlockOrNothing) {
   const std::string plain(600'001, 'p');
-  std::string bytes = Block(plain, EncryptionMode::kAesGcm);
-  const size_t header = BlockHeaderBytes(EncryptionMode::kAesGcm);
+  std::string bytes = Block(plain, TargetSpec::EncryptionMode::kAesGcm);
+  const size_t header = BlockHeaderBytes(TargetSpec::EncryptionMode::kAesGcm);
   const auto decrypt = [&](std::string& out) {
-    const auto block = ParseBlockHeader(
-        EncryptionMode::kAesGcm, std::as_bytes(std::span(bytes)).first(header), bytes.size());
-    return BlockCipher::Make(KeyOf(kKey), EncryptionMode::kAesGcm)
+    const auto block =
+        ParseBlockHeader(TargetSpec::EncryptionMode::kAesGcm,
+                         std::as_bytes(std::span(bytes)).first(header), bytes.size());
+    return BlockCipher::Make(KeyOf(kKey), TargetSpec::EncryptionMode::kAesGcm)
         ->DecryptWhole(
             *block, std::as_writable_bytes(std::span(out)),
             [&](uint64_t offset, std::span<std::byte> buffer) {
@@ -163,8 +166,8 @@ TEST(BlockCipher, DecryptsAWholeBlockOrNothing) {
 }
 
 TEST(CheckKey, RefusesALengthThatTheModeDoesNotTake) {
-  EXPECT_TRUE(CheckKey(*KeyOf(kKey), EncryptionMode::kSm4Cbc).ok());
-  EXPECT_EQ(CheckKey(*KeyOf(std::string(24, 'k')), EncryptionMode::kSm4Cbc).code(),
+  EXPECT_TRUE(CheckKey(*KeyOf(kKey), TargetSpec::EncryptionMode::kSm4Cbc).ok());
+  EXPECT_EQ(CheckKey(*KeyOf(std::string(24, 'k')), TargetSpec::EncryptionMode::kSm4Cbc).code(),
             StatusCode::kInvalidArgument);
 }
 

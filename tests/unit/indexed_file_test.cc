@@ -127,8 +127,10 @@ TEST(IndexedFileTest, MapTensorsKeepTheirPartsInOrder) {
   EXPECT_THAT(map.framed,
               ElementsAre(ByteRange{0, first.size()}, ByteRange{first.size(), second.size()}));
   ASSERT_EQ(map.map_tensor.size(), 6U);
-  EXPECT_EQ(map.map_tensor[1], (MapTensorPart{"float32", {2, 1}, {first.find('v'), 8}}));
-  EXPECT_EQ(map.map_tensor[5], (MapTensorPart{"int8", {1}, {first.size() + second.find('s'), 1}}));
+  EXPECT_EQ(map.map_tensor[1],
+            (StoredArray::MapTensorPart{"float32", {2, 1}, {first.find('v'), 8}}));
+  EXPECT_EQ(map.map_tensor[5],
+            (StoredArray::MapTensorPart{"int8", {1}, {first.size() + second.find('s'), 1}}));
 }
 
 TEST(IndexedFileTest, TrailerIsNoValue) {

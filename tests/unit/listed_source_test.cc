@@ -49,7 +49,7 @@ class TestSource {
   // The bytes of a file of a target, of full tensors where there is no strategy.
   std::string Written(const Strategy* target_strategy, int64_t rank) {
     const ConversionRule rule(nullptr, target_strategy);
-    const MindSporeTarget target(*source_, rule, "", UnmatchedPolicy::kCopy);
+    const MindSporeTarget target(*source_, rule, "", Selection::Unmatched::kCopy);
     PlanFindings findings;
     const auto plan = target.Plan(rank, findings);
     EXPECT_TRUE(plan.ok()) << plan.status().message();
@@ -79,13 +79,13 @@ class TestSource {
     return texts;
   }
 
-  ParameterTotals Totals() {
+  Findings::Totals Totals() {
     const ConversionRule rule(nullptr, nullptr);
     const ParameterChoice choice;
     TotalsLimits limits{8, 100};
     const auto totals = CountParameters(*source_, rule, choice, limits, std::stop_token());
     EXPECT_TRUE(totals.ok()) << totals.status().message();
-    return totals.ok() ? totals->all : ParameterTotals();
+    return totals.ok() ? totals->all : Findings::Totals();
   }
 
  private:

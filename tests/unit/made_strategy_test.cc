@@ -49,7 +49,7 @@ TEST(MadeStrategy, IsReadAsItWasWritten) {
       EXPECT_EQ(strategy.ranks(), 8);
       EXPECT_EQ(strategy.layouts(), 2U);
       ASSERT_EQ(strategy.stages().size(), 2U);
-      for (const StrategyStage& stage : strategy.stages()) {
+      for (const Strategy::Stage& stage : strategy.stages()) {
         EXPECT_THAT(stage, ElementsAreArray(TwoStages()[static_cast<size_t>(stage.number())]));
       }
     }

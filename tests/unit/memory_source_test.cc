@@ -130,7 +130,7 @@ TEST(MemorySource, IsDecrypted) {
     SCOPED_TRACE(mode);
     auto source = std::make_unique<MemorySource>(Encrypted(mode, key, plain, size_t{1} << 20));
     const MemorySource& memory = *source;
-    const Result<std::optional<EncryptionMode>> found = EncryptionModeOf(*source);
+    const Result<std::optional<TargetSpec::EncryptionMode>> found = EncryptionModeOf(*source);
     ASSERT_TRUE(found.ok() && *found) << found.status().message();
     const auto blocks = EncryptedBlocks::Read(*source, **found, KeyOf(key));
     ASSERT_TRUE(blocks.ok()) << blocks.status().message();
@@ -155,8 +155,8 @@ TEST(MemorySource, BlocksThatDoNotFitTheKeyAreRefused) {
   std::string bytes = Encrypted("AES-GCM", "0123456789abcdef", "plain bytes");
   bytes.back() ^= 1;
   auto source = std::make_unique<MemorySource>(std::move(bytes));
-  const auto blocks =
-      EncryptedBlocks::Read(*source, EncryptionMode::kAesGcm, KeyOf("0123456789abcdef"));
+  const auto blocks = EncryptedBlocks::Read(*source, TargetSpec::EncryptionMode::kAesGcm,
+                                            KeyOf("0123456789abcdef"));
   ASSERT_TRUE(blocks.ok()) << blocks.status().message();
   const DecryptedFile file(std::move(source), *blocks);
   std::byte byte;

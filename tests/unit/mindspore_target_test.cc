@@ -34,7 +34,7 @@ TargetPlan PlanRank(const ConvertOptions& options, int64_t rank) {
   EXPECT_TRUE(source.ok()) << source.status().message();
   PlanFindings findings;
   auto plan = MindSporeTarget((*source)->tensors(), (*source)->rule(), options.target.prefix,
-                              UnmatchedPolicy::kCopy)
+                              Selection::Unmatched::kCopy)
                   .Plan(rank, findings);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return *std::move(plan);
@@ -137,7 +137,7 @@ std::string Planned(const ConvertOptions& options, int64_t rank) {
   EXPECT_TRUE(source.ok()) << source.status().message();
   PlanFindings findings;
   const MindSporeTarget target((*source)->tensors(), (*source)->rule(), options.target.prefix,
-                               UnmatchedPolicy::kCopy);
+                               Selection::Unmatched::kCopy);
   const auto plan = target.Plan(rank, findings);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   std::string bytes(plan->size, '?');

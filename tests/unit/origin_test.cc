@@ -109,7 +109,7 @@ TEST(OriginTest, OptionsComeBackFromTheLastLine) {
   selection.renames.names = {{"x", "y"}};
   selection.renames.patterns = {{"l.*", "m.*"}};
   selection.casts = {{"", DType::kBFloat16}, {"w*", {}}};
-  selection.unmatched = UnmatchedPolicy::kDrop;
+  selection.unmatched = Selection::Unmatched::kDrop;
   const std::string usual = LineFor({}, {}, {}, "0");
   const auto run = OptionsOfLastRun(usual + LineFor(source, target, selection));
   ASSERT_TRUE(run.has_value());
@@ -202,7 +202,7 @@ TEST(OriginTest, ComesBack) {
   const std::string origin = EncodeOrigin({{}, target, {}}, {});
   const std::vector<ManifestFile> left = {
       {.path = "rank_2/\"a\"\xff.ckpt", .size = 36, .digest = std::string(32, 'a')},
-      {.path = "rank_3/b.ckpt", .size = 7, .encryption = EncryptionMode::kAesGcm}};
+      {.path = "rank_3/b.ckpt", .size = 7, .encryption = TargetSpec::EncryptionMode::kAesGcm}};
   const std::string first = OriginLine(origin, {}, left);
   const LastRun run = LastRunOf(first);
   EXPECT_EQ(run.format, "ckpt");

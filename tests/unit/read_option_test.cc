@@ -91,8 +91,9 @@ TEST(ReadOption, SharesCountFromZero) {
 }
 
 TEST(ReadOption, CastsHaveAPatternOrNone) {
-  const auto casts = Value<std::vector<CastRule>>("casts", {"a=b.*=float16", "keep"});
-  EXPECT_EQ(casts, (std::vector<CastRule>{{"a=b.*", DType::kFloat16}, {"", std::nullopt}}));
+  const auto casts = Value<std::vector<Selection::CastRule>>("casts", {"a=b.*=float16", "keep"});
+  EXPECT_EQ(casts,
+            (std::vector<Selection::CastRule>{{"a=b.*", DType::kFloat16}, {"", std::nullopt}}));
   for (const char* text : {"", "int8", "=float16", "a=", "a=int8"}) {
     ExpectRefused("casts", {text}, "has to be TYPE or GLOB=TYPE");
   }
@@ -113,8 +114,8 @@ TEST(ReadOption, CountsAreWholeNumbersFromOneOn) {
 
 TEST(ReadOption, IoIsOneWayOrOneOfEach) {
   const auto io = Value<IoChoice>("io", {"buffered,map"});
-  EXPECT_EQ(io.source, SourceIo::kMap);
-  EXPECT_EQ(io.target, TargetIo::kBuffered);
+  EXPECT_EQ(io.source, IoChoice::Source::kMap);
+  EXPECT_EQ(io.target, IoChoice::Target::kBuffered);
   for (const char* text : {"", "map,pread", "auto,map", "x"}) {
     ExpectRefused("io", {text}, "has to be auto, or map or pread");
   }
@@ -147,9 +148,9 @@ OptionValue Sample(const Option& option) {
     case OptionType::kShare:
       return WorkerShare{1, 2};
     case OptionType::kIo:
-      return IoChoice{SourceIo::kMap, TargetIo::kDirect};
+      return IoChoice{IoChoice::Source::kMap, IoChoice::Target::kDirect};
     case OptionType::kCasts:
-      return std::vector<CastRule>{{"", DType::kBFloat16}, {"w*", {}}};
+      return std::vector<Selection::CastRule>{{"", DType::kBFloat16}, {"w*", {}}};
     case OptionType::kRenames:
       return Renames{{{"a", "b\\"}}, {{"l.*", "m.*"}}};
     case OptionType::kNameMap:
@@ -163,9 +164,11 @@ OptionValue Sample(const Option& option) {
 }
 
 TEST(OptionTable, EachOptionHasItsOwnWord) {
-  std::vector<std::string> words;
+  std::vector<std::pair<uint32_t, std::string_view>> words;  // of each call
   for (const Option& option : AllOptions()) {
-    words.emplace_back(option.word);
+    for (uint32_t call = 1; call != 0; call <<= 1) {
+      if ((option.calls & call) != 0) words.emplace_back(call, option.word);
+    }
     EXPECT_NE(option.calls, 0U) << option.word;
     EXPECT_FALSE(option.help.empty()) << option.word;
     EXPECT_EQ(ValueInHelp(option).empty(), option.type == OptionType::kSwitch) << option.word;
@@ -198,6 +201,9 @@ TEST(OptionTable, EachCallHasAPlaceForItsOptions) {
   ExpectPlaces<DigestOptions>(kDigestCall);
   ExpectPlaces<DiffOptions>(kDiffCall);
   ExpectPlaces<CommitOptions>(kCommitCall);
+  ExpectPlaces<MakeStrategyOptions>(kMakeStrategyCall);
+  ExpectPlaces<StrategyConversionOptions>(kConvertStrategyCall);
+  ExpectPlaces<InferStrategyOptions>(kInferStrategyCall);
 }
 
 // A view has the files that convert would write with the same options. cat has --rank by itself.

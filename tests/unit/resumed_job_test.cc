@@ -15,7 +15,8 @@ using testing::UnorderedElementsAre;
 
 class ResumeTest : public TargetJobTest {
  protected:
-  JobSpec Resuming(const Contents& contents, Resume resume = Resume::kTrust) const {
+  JobSpec Resuming(const Contents& contents,
+                   OutputChoice::Resume resume = OutputChoice::Resume::kTrust) const {
     JobSpec spec = Spec(contents);
     spec.output.resume = resume;
     return spec;
@@ -122,7 +123,7 @@ TEST_F(ResumeTest, NeedsSpaceOnlyForWhatIsNotFinished) {
     ASSERT_TRUE(job.ok()) << job.status().message();
     EXPECT_NE(job->Finished("rank_0/a.ckpt"), nullptr);
   }
-  spec.output.resume = Resume::kNo;
+  spec.output.resume = OutputChoice::Resume::kNo;
   EXPECT_EQ(TargetJob::Begin(spec).status().code(), StatusCode::kIo);
 }
 
@@ -169,7 +170,7 @@ TEST_F(ResumeTest, FindsItsSetPublished) {
   forced.output.force = true;
   Leave(forced, zero_);
   ASSERT_TRUE(HasStaging());
-  spec.output.resume = Resume::kTrust;
+  spec.output.resume = OutputChoice::Resume::kTrust;
   const auto job = TargetJob::Begin(spec);
   ASSERT_TRUE(job.ok()) << job.status().message();
   EXPECT_TRUE(job->earlier().found);

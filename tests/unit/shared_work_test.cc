@@ -100,14 +100,14 @@ TEST(SharedWorkTest, PhasesAndFilesAreCounted) {
   };
   Progress all;
   all.total_bytes = 8;
-  all.phase = Phase::kCheck;
+  all.phase = Progress::Phase::kCheck;
   all.total_files = 1;
   const CountedWork counted(run, all);
   counted.work().progress(3);
-  counted.Enter(Phase::kWrite);
+  counted.Enter(Progress::Phase::kWrite);
   counted.work().progress(5);
   counted.work().file_done();
-  counted.Enter(Phase::kPublish);
+  counted.Enter(Progress::Phase::kPublish);
   EXPECT_THAT(said, ElementsAre("check 3 0/1", "write 3 0/1", "write 8 0/1", "write 8 1/1",
                                 "publish 8 1/1"));
 }

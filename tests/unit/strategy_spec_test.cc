@@ -68,7 +68,7 @@ class StrategySpecTest : public testing::Test {
     const auto strategy = ReadStrategy(options_.output);
     if (!strategy.ok()) return {strategy.status().message()};
     std::vector<std::string> lines;
-    for (const StrategyStage& stage : strategy->stages()) {
+    for (const Strategy::Stage& stage : strategy->stages()) {
       for (const auto [name, layout] : stage) {
         lines.push_back(std::to_string(stage.number()) + " " + std::string(name) + " " +
                         ToString(layout.device_matrix) + " " + ToString(layout.tensor_map[0]) +

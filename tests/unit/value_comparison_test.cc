@@ -13,8 +13,9 @@ namespace reshard {
 namespace {
 
 template <typename Bits>
-ValueDifference Compare(DType dtype, const std::vector<Bits>& a, const std::vector<Bits>& b) {
-  ValueDifference difference;
+DiffReport::ValueDifference Compare(DType dtype, const std::vector<Bits>& a,
+                                    const std::vector<Bits>& b) {
+  DiffReport::ValueDifference difference;
   CompareValues(dtype, std::as_bytes(std::span(a)), std::as_bytes(std::span(b)), difference);
   return difference;
 }
@@ -24,7 +25,7 @@ struct Row {
   DType dtype;
   uint64_t a;  // the bits of one element
   uint64_t b;
-  ValueDifference expected;
+  DiffReport::ValueDifference expected;
 };
 
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
@@ -33,15 +34,15 @@ class ValueComparisonTest : public testing::TestWithParam<Row> {};
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-constexpr ValueDifference Numbers(double greatest) { return {1, 0, 0, greatest}; }
-constexpr ValueDifference kNanAgainstNumber{0, 1, 0, 0};
-constexpr ValueDifference kNanAgainstNan{0, 0, 1, 0};
+constexpr DiffReport::ValueDifference Numbers(double greatest) { return {1, 0, 0, greatest}; }
+constexpr DiffReport::ValueDifference kNanAgainstNumber{0, 1, 0, 0};
+constexpr DiffReport::ValueDifference kNanAgainstNan{0, 0, 1, 0};
 
 TEST_P(ValueComparisonTest, OneElement) {
   const DType dtype = GetParam().dtype;
-  const ValueDifference& expected = GetParam().expected;
+  const DiffReport::ValueDifference& expected = GetParam().expected;
   const auto check = [&](uint64_t left, uint64_t right) {
-    ValueDifference found;
+    DiffReport::ValueDifference found;
     if (ItemBytes(dtype) == 2) {
       found =
           Compare<uint16_t>(dtype, {static_cast<uint16_t>(left)}, {static_cast<uint16_t>(right)});
@@ -109,11 +110,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(ValueComparisonManyTest, CountsAddUp) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  ValueDifference sum;
+  DiffReport::ValueDifference sum;
   const std::vector<float> a = {1, 2, nan, 4, nan, 6};
   const std::vector<float> b = {1, 2.5, 3, -4, nan, nan};
   CompareValues(DType::kFloat32, std::as_bytes(std::span(a)), std::as_bytes(std::span(b)), sum);
-  ValueDifference more;
+  DiffReport::ValueDifference more;
   CompareValues(DType::kFloat32, std::as_bytes(std::span(a).first(2)),
                 std::as_bytes(std::span(b).first(2)), more);
   AddValues(more, sum);

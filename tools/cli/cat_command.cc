@@ -80,7 +80,7 @@ Result<ViewedConversion> CatCommand::Options() const {
 }
 
 Result<size_t> CatCommand::FileOf(const ViewedConversion& options, const TargetView& view) const {
-  std::span<const TargetFileSummary> files = view.files();
+  std::span<const PlanReport::TargetFile> files = view.files();
   // The strategy, which is no rank's, is the last file.
   if (!rank_ && HasCluster(options.target)) files = files.first(files.size() - 1);
   if (!rank_ && files.size() == 1) return 0;
@@ -104,7 +104,7 @@ Result<CatCommand::Done> CatCommand::PassOn(const ViewedConversion& options, Byt
   PrintWarnings(view->findings().warnings);
   const Result<size_t> file = FileOf(options, *view);
   if (!file.ok()) return file.status();
-  const TargetFileSummary& target = view->files()[*file];
+  const PlanReport::TargetFile& target = view->files()[*file];
   const ByteRange range = range_.value_or(ByteRange{0, target.size});
   if (range.offset > target.size || range.length > target.size - range.offset) {
     return InvalidArgumentError(fmt::format("--range {}:{}: {} has {} bytes", range.offset,

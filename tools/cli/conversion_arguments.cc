@@ -202,13 +202,13 @@ std::string LargestAsText(const std::vector<TensorInfo>& largest) {
   return table.ToText();
 }
 
-std::string ConfirmedText(const std::optional<ReplicaSample>& sample) {
+std::string ConfirmedText(const std::optional<Findings::ReplicaSample>& sample) {
   if (!sample || sample->parameters == 0) return {};
   if (sample->confirming == 0) return "not confirmed: no replica of a matrix was compared";
   return fmt::format("confirmed by {}", FormatCount(sample->confirming, "replica"));
 }
 
-std::string TotalsText(const ParameterTotals& totals) {
+std::string TotalsText(const Findings::Totals& totals) {
   std::string text = fmt::format("weights {} parameters", ParameterCountText(totals.weights));
   if (totals.optimizer > 0) {
     text += fmt::format(", optimizer {}", ParameterCountText(totals.optimizer));
@@ -216,7 +216,7 @@ std::string TotalsText(const ParameterTotals& totals) {
   return text;
 }
 
-std::string ChosenTotalsText(const ParameterTotals& chosen, const ParameterTotals& source) {
+std::string ChosenTotalsText(const Findings::Totals& chosen, const Findings::Totals& source) {
   if (chosen == source) return TotalsText(source);
   return fmt::format("chosen: {}; the whole source: {}", TotalsText(chosen), TotalsText(source));
 }

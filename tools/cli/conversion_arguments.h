@@ -84,13 +84,13 @@ class ConversionArguments {
 std::string LargestAsText(const std::vector<TensorInfo>& largest);
 
 // Returns in words whether the sample confirms the source strategy; empty without a sample.
-std::string ConfirmedText(const std::optional<ReplicaSample>& sample);
+std::string ConfirmedText(const std::optional<Findings::ReplicaSample>& sample);
 
 // Returns "weights 6.74 B parameters, optimizer 13.48 B".
-std::string TotalsText(const ParameterTotals& totals);
+std::string TotalsText(const Findings::Totals& totals);
 
 // As above, for the chosen part of the source, with the totals of the whole source if they differ.
-std::string ChosenTotalsText(const ParameterTotals& chosen, const ParameterTotals& source);
+std::string ChosenTotalsText(const Findings::Totals& chosen, const Findings::Totals& source);
 
 // Returns "stage 0 of 2 or more, alone: load all parts together".
 std::string StageAloneText(int64_t stage);

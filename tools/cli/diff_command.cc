@@ -98,7 +98,7 @@ std::string TypeText(const std::optional<TensorInfo>& type) {
 // As short as it can be without loss; the same in every locale.
 std::string NumberText(double number) { return fmt::format("{}", number); }
 
-std::string ValuesText(const ValueDifference& values, const Shape& shape) {
+std::string ValuesText(const DiffReport::ValueDifference& values, const Shape& shape) {
   std::vector<std::string> parts;
   if (values.numbers > 0) {
     parts.push_back(fmt::format("{} of {} elements by at most {}", values.numbers,
@@ -132,15 +132,8 @@ DigestCommand::DigestCommand(CLI::App& parent)
   AddPositional(app(), "PATH", options_.source.path,
                 "Folder with rank_N/*.ckpt or *.safetensors. Without a strategy also one file, a "
                 "unified folder or a Hugging Face folder");
-  app()
-      .add_option("--strategy", options_.source.strategy,
-                  "Strategy file, or folder of stage files. Without it PATH holds full tensors")
-      ->type_name("S");
   table_.AddTo(app(), kDigestCall);
   app().add_flag("--long", long_, "List every parameter on a terminal too");
-  app().add_flag(
-      "--one-replica", options_.one_replica,
-      "Read only one replica of each shard: faster, but a rank that differs goes unnoticed");
   AddJsonLinesOption();
   AddJobsOption(app(), options_.run.jobs);
 }
@@ -179,24 +172,7 @@ DiffCommand::DiffCommand(CLI::App& parent)
                 "Folder with rank_N/*.ckpt or *.safetensors. Without a strategy also one file, a "
                 "unified folder or a Hugging Face folder");
   AddPositional(app(), "B", options_.b.path, "The same");
-  const auto add_side = [this](SourceSpec& side, const std::string& letter,
-                               const std::string& name) {
-    app()
-        .add_option(fmt::format("--{}-strategy", letter), side.strategy,
-                    fmt::format("Strategy of {0}: a file, or a folder of stage files. Without it "
-                                "{0} holds full tensors",
-                                name))
-        ->type_name("S");
-  };
-  add_side(options_.a, "a", "A");
-  add_side(options_.b, "b", "B");
   table_.AddTo(app(), kDiffCall);
-  app().add_flag("--values", options_.values,
-                 "Of floats that differ, list how many elements do, by how much at most, and how "
-                 "many are NaN on one side or NaN with other bits");
-  app().add_flag("--one-replica", options_.one_replica,
-                 "Read only one replica of each shard, and compare byte by byte: faster, but a "
-                 "rank that differs from its replica goes unnoticed");
   app().add_flag("--long", long_, "List every parameter on a terminal too");
   AddJsonLinesOption();
   AddJobsOption(app(), options_.run.jobs);

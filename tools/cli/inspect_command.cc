@@ -51,7 +51,7 @@ void AddStretches(const StoredArray& parameter, Table& table) {
     }
   }
   for (size_t i = 0; i < parameter.map_tensor.size(); ++i) {
-    const MapTensorPart& part = parameter.map_tensor[i];
+    const StoredArray::MapTensorPart& part = parameter.map_tensor[i];
     table.AddRow({"  " + MapPartName(i), PrintableName(part.type), FormatList(part.shape),
                   fmt::format("{}", part.content.offset), fmt::format("{}", part.content.length),
                   ""});
@@ -296,13 +296,7 @@ InspectCommand::InspectCommand(CLI::App& parent)
   AddJsonLinesOption();
   app().add_flag("--long", long_,
                  "List every parameter; of a folder, every parameter of every file");
-  filter_.AddTo(app(), "--include,--filter");
   table_.AddTo(app(), kInspectCall);
-  app()
-      .add_option("--strategy", strategy_,
-                  "Strategy of the checkpoint at PATH, a file or a folder of stage files: list the "
-                  "full tensors and how they are cut")
-      ->type_name("S");
   app()
       .add_option("--param", parameter_,
                   "List which ranks hold which box of this parameter; needs --strategy")
@@ -329,9 +323,13 @@ Status InspectCommand::CheckOptions() const {
 int InspectCommand::Run() {
   SetOwnWords({{"source.strategy", "--strategy"}});
   SourceSpec source;
-  const Status given = table_.ApplyTo({.source = &source, .key = &key_});
+  OptionParts parts = PartsOf(filter_);
+  parts.source = &source;
+  parts.key = &key_;
+  const Status given = table_.ApplyTo(parts);
   if (!given.ok()) return Fail(given);
   suffix_ = source.suffix;
+  strategy_ = source.strategy.path();
   if (!strategy_.empty()) found_.sharded.emplace();
   if (const Status status = CheckOptions(); !status.ok()) return Fail(status);
   // The document begins as JsonDocument() without its closing brace. Of lines, each checkpoint has
@@ -484,7 +482,8 @@ Result<StatisticsReport> InspectCommand::Measure(const std::string& path) const 
   options.source.key = key_;
   options.source.suffix = IsFolder(path) ? suffix_ : "";
   options.run.jobs = jobs_;
-  filter_.Fill(options);
+  options.include = filter_.include;
+  options.exclude = filter_.exclude;
   return CallStoppable(options, progress_style(), MeasureValues);
 }
 

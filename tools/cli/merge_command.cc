@@ -22,23 +22,6 @@ MergeCommand::MergeCommand(CLI::App& parent)
                 "Files with the slices, in the order of their ranks, and the file to write")
       ->option_text("... OUT")
       ->expected(kLeast, std::numeric_limits<int>::max());
-  app()
-      .add_option(
-          "--strategy", options_.source.strategy,
-          "Strategy file of the slices' stage. Without it, slices are concatenated along axis 0")
-      ->type_name("S");
-  app().add_flag("--segments", segments_,
-                 "Merge segments: each of FILES (a checkpoint, or a folder of some) holds whole "
-                 "parameters; what several hold has to be equal");
-  app()
-      .add_option_function<std::string>(
-          "--unmatched",
-          [this](const std::string& /*copy*/) {
-            options_.selection.unmatched = UnmatchedPolicy::kCopy;
-          },
-          "Merge although names tell that the strategy is another checkpoint's (copy)")
-      ->type_name("copy")
-      ->check(CLI::IsMember({"copy"}).description(""));
   table_.AddTo(app(), kMergeCall);
   AddJsonLinesOption();
   AddJobsOption(app(), options_.run.jobs)->group("Run");
@@ -48,7 +31,6 @@ int MergeCommand::Run() {
   options_.files.assign(files_and_output_.begin(), std::prev(files_and_output_.end()));
   options_.output = files_and_output_.back();
   if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
-  options_.kind = segments_ ? MergeKind::kSegments : MergeKind::kSlices;
   const auto print = [this](const MergeReport& report, double seconds) {
     if (json()) PrintReport(report, {.place = options_.output, .seconds = seconds});
     if (quiet()) return 0;

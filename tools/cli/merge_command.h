@@ -20,7 +20,6 @@ class MergeCommand : public Command {
   MergeOptions options_;
   TableOptions table_;
   std::vector<std::string> files_and_output_;
-  bool segments_ = false;
 };
 
 }  // namespace reshard

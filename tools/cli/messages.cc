@@ -119,7 +119,7 @@ std::optional<double> TimeLeft(const Progress& progress, double seconds) {
 }
 
 double PercentDone(const Progress& progress) {
-  if (progress.phase == Phase::kPlan) return 0;
+  if (progress.phase == Progress::Phase::kPlan) return 0;
   return progress.total_bytes == 0 ? 100.0
                                    : 100 * (static_cast<double>(progress.done_bytes) /
                                             static_cast<double>(progress.total_bytes));
@@ -130,7 +130,7 @@ double PercentDone(const Progress& progress) {
 std::string ProgressText(const Progress& progress, double seconds, std::optional<double> left,
                          size_t columns) {
   std::string line = fmt::format("reshard: {}", PhaseName(progress.phase));
-  if (progress.phase == Phase::kPlan) return line;
+  if (progress.phase == Progress::Phase::kPlan) return line;
   std::vector<std::string> parts = {fmt::format(" {}%", static_cast<int>(PercentDone(progress))),
                                     fmt::format(", {} of {}", FormatBytes(progress.done_bytes),
                                                 FormatBytes(progress.total_bytes))};
@@ -300,9 +300,9 @@ void ProgressOutput::Update(const Progress& progress) {
   const bool first = !phase_;
   if (first) last_logged_ = now;
   // The time for planning does not count for the rate.
-  if (first || phase_ == Phase::kPlan) start_ = now;
+  if (first || phase_ == Progress::Phase::kPlan) start_ = now;
   const bool begins = phase_ != progress.phase;
-  if (progress.phase != Phase::kPlan && !AskedFor().log_waits_for_end) FinishLog();
+  if (progress.phase != Progress::Phase::kPlan && !AskedFor().log_waits_for_end) FinishLog();
   phase_ = progress.phase;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const std::optional<double> left = TimeLeft(progress, seconds);

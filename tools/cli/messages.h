@@ -117,8 +117,8 @@ class ProgressOutput {
  private:
   const ProgressStyle style_;
   const std::function<Clock::time_point()> now_;
-  std::optional<Phase> phase_;  // of the last update
-  Clock::time_point start_;     // of the first update, or of the first after planning
+  std::optional<Progress::Phase> phase_;  // of the last update
+  Clock::time_point start_;               // of the first update, or of the first after planning
   Clock::time_point last_shown_;
   Clock::time_point last_logged_;
 };

@@ -89,7 +89,7 @@ int MountCommand::Serve(const std::function<void()>& ready) {
   if (!quiet()) PrintNotes(opened->findings().notes);
   PrintWarnings(opened->findings().warnings);
   uint64_t bytes = 0;
-  for (const TargetFileSummary& file : opened->files()) bytes += file.size;
+  for (const PlanReport::TargetFile& file : opened->files()) bytes += file.size;
   MountRequest request{.view = *opened, .folder = folder_};
   request.caches = caches_;
   request.allows_others = allows_others_;

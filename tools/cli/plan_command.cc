@@ -89,7 +89,7 @@ std::string SourceTable(const PlanReport& report, bool all) {
 }
 
 std::string TargetTable(const PlanReport& report, bool all) {
-  const auto groups = GroupAlike(report.targets, all, [](const TargetFileSummary& file) {
+  const auto groups = GroupAlike(report.targets, all, [](const PlanReport::TargetFile& file) {
     return std::pair(FormatBytes(file.size), file.parameters);
   });
   const bool folded = groups.size() < report.targets.size();
@@ -100,13 +100,13 @@ std::string TargetTable(const PlanReport& report, bool all) {
                {"RUNS", Align::kRight},
                {"FROM RANKS"}});
   for (const auto& group : groups) {
-    const TargetFileSummary& first = group.first();
+    const PlanReport::TargetFile& first = group.first();
     const size_t files = group.files.size();
     table.AddRow({FormatRanks(group.Ranks()), PrintableName(first.path),
                   Each(FormatBytes(first.size), files), fmt::format("{}", first.parameters),
-                  group.Range([](const TargetFileSummary& file) { return file.runs; }),
+                  group.Range([](const PlanReport::TargetFile& file) { return file.runs; }),
                   files == 1 ? FormatRanks(first.source_ranks)
-                             : Each(group.Range([](const TargetFileSummary& file) {
+                             : Each(group.Range([](const PlanReport::TargetFile& file) {
                                  return file.source_ranks.size();
                                }),
                                     files)});

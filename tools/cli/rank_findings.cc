@@ -50,7 +50,8 @@ std::string ReplicaLines(const ReplicaReport& replicas, std::string_view side) {
   return text;
 }
 
-std::vector<std::string> OwnValueNotes(const RankFindings& findings, std::string_view side) {
+std::vector<std::string> OwnValueNotes(const DigestReport::RankFindings& findings,
+                                       std::string_view side) {
   const std::vector<std::string>& names = findings.own_values;
   if (names.empty()) return {};
   return {fmt::format("ranks{} hold values of their own of {}: {}", side,

@@ -25,33 +25,6 @@ RecodeCommand::RecodeCommand(CLI::App& parent)
   AddPositional(
       app(), "DST", options_.target.folder,
       "Folder for the outputs, which keep their paths except for the extension; may be SRC");
-  app()
-      .add_option_function<std::string>(
-          "--format",
-          [this](const std::string& format) {
-            options_.target.format =
-                format == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
-          },
-          "Format to write; files of the other one are read")
-      ->type_name("ckpt|safetensors")
-      ->check(CLI::IsMember({"ckpt", "safetensors"}).description(""))
-      ->required();
-  app()
-      .add_option(
-          "--files", options_.files,
-          "Only files whose names this regular expression matches somewhere; a single file's path")
-      ->type_name("REGEX");
-  app()
-      .add_option_function<std::string>(
-          "--unmatched",
-          [this](const std::string& word) {
-            options_.selection.unmatched =
-                word == "error" ? UnmatchedPolicy::kError : UnmatchedPolicy::kCopy;
-          },
-          "What to do with texts, which safetensors files cannot hold: leave them out with a "
-          "warning (copy), or refuse them")
-      ->type_name("copy|error")
-      ->check(CLI::IsMember({"copy", "error"}).description(""));
   table_.AddTo(app(), kRecodeCall);
   AddJsonLinesOption();
   AddJobsOption(app(), options_.run.jobs)->group("Run");

@@ -16,26 +16,17 @@
 
 namespace reshard {
 
-void NameFilter::AddTo(CLI::App& app, const std::string& include) {
-  app.add_option(include, include_, "Only parameters whose names match GLOB")
-      ->type_name("GLOB")
-      ->allow_extra_args(false);
-  app.add_option("--exclude", exclude_, "Leave out what matches GLOB; wins over --include")
-      ->type_name("GLOB")
-      ->allow_extra_args(false);
-}
-
 bool NameFilter::Takes(std::string_view name) const {
   const auto matches = [name](const std::string& pattern) { return GlobMatch(pattern, name); };
-  return (include_.empty() || std::any_of(include_.begin(), include_.end(), matches)) &&
-         std::none_of(exclude_.begin(), exclude_.end(), matches);
+  return (include.empty() || std::any_of(include.begin(), include.end(), matches)) &&
+         std::none_of(exclude.begin(), exclude.end(), matches);
 }
 
 Warning NameFilter::NothingTaken() const {
   std::string message;
-  if (include_.empty()) {
+  if (include.empty()) {
     message = "--exclude leaves out every parameter";
-  } else if (include_.size() > 1 || !exclude_.empty()) {
+  } else if (include.size() > 1 || !exclude.empty()) {
     message =
         "--include and --exclude leave no parameter; a pattern has to match a whole name, as "
         "*head* does";
@@ -43,7 +34,7 @@ Warning NameFilter::NothingTaken() const {
     message = fmt::format(
         "--include matches no parameter: \"{}\"; a pattern has to match a whole name, as *head* "
         "does",
-        PrintableName(include_.front()));
+        PrintableName(include.front()));
   }
   return {WarningCode::kUnusedPatterns, std::move(message)};
 }
@@ -53,9 +44,9 @@ std::string AlreadyPublishedText(const std::string& target) {
                      PrintableName(target));
 }
 
-std::string WrittenFilesText(const std::vector<WrittenFile>& files) {
+std::string WrittenFilesText(const std::vector<ConvertReport::File>& files) {
   Table table({{""}, {"", Align::kRight}});
-  for (const WrittenFile& file : files) {
+  for (const ConvertReport::File& file : files) {
     table.AddRow({PrintableName(file.path), FormatBytes(file.size)});
   }
   return "files written:\n" + table.ToText();

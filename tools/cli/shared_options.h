@@ -2,7 +2,6 @@
 #ifndef RESHARD_TOOLS_CLI_SHARED_OPTIONS_H_
 #define RESHARD_TOOLS_CLI_SHARED_OPTIONS_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,36 +10,29 @@
 #include "reshard/convert.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
+#include "src/options/option_table.h"
 
 namespace reshard {
 
-// Which parameters are shown. A plain value that the parser writes into.
-class NameFilter {
- public:
-  // Adds --include and --exclude. `app` keeps pointers into this object. `include` has the other
-  // names of --include, too.
-  void AddTo(CLI::App& app, const std::string& include = "--include");
+// Which parameters are shown: --include and --exclude. A plain value.
+struct NameFilter {
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
 
   // Whether any pattern was given.
-  bool given() const { return !include_.empty() || !exclude_.empty(); }
-  // After parsing: sets include and exclude of a library call's options.
-  template <typename Options>
-  void Fill(Options& options) const {
-    options.include = include_;
-    options.exclude = exclude_;
-  }
+  bool given() const { return !include.empty() || !exclude.empty(); }
   // Whether a pattern of --include matches, or there are none, and no pattern of --exclude matches.
   bool Takes(std::string_view name) const;
   // The warning if it takes no parameters.
   Warning NothingTaken() const;
-
- private:
-  std::vector<std::string> include_;
-  std::vector<std::string> exclude_;
 };
 
+inline OptionParts PartsOf(NameFilter& filter) {
+  return {.include = &filter.include, .exclude = &filter.exclude};
+}
+
 // Returns "files written:" and a line for each, with its size.
-std::string WrittenFilesText(const std::vector<WrittenFile>& files);
+std::string WrittenFilesText(const std::vector<ConvertReport::File>& files);
 
 // The message of a conversion that found its set in `target`.
 std::string AlreadyPublishedText(const std::string& target);

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "reshard/convert.h"
 #include "reshard/strategy.h"
+#include "src/frontend/option_parts.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
@@ -19,11 +19,12 @@ StrategyShowCommand::StrategyShowCommand(CLI::App& parent)
               {"reshard strategy show s8.ckpt",
                "reshard strategy show stages/ --include '*.attention.*' --json"}) {
   AddPositional(app(), "FILE", path_, "Strategy file, or folder of stage files");
-  filter_.AddTo(app(), "--include,--filter");
+  table_.AddTo(app(), kShowStrategyCall, "Options");
   app().add_flag("--long", long_, "List every parameter; without it, equal ones share a line");
 }
 
 int StrategyShowCommand::Run() {
+  if (const Status given = table_.ApplyTo(PartsOf(filter_)); !given.ok()) return Fail(given);
   const Result<Strategy> strategy = ReadStrategy(path_);
   if (!strategy.ok()) return Fail(strategy.status());
   if (!quiet()) PrintNotes(strategy->notes());
@@ -50,11 +51,13 @@ StrategyMergeCommand::StrategyMergeCommand(CLI::App& parent)
               {"reshard strategy merge stages/ s8.ckpt"}) {
   AddPositional(app(), "DIR", folder_, "Folder with one strategy file for each stage");
   AddPositional(app(), "OUT", output_, "File to write");
-  app().add_flag("--force", force_, "Replace OUT when it exists");
+  table_.AddTo(app(), kMergeStrategiesCall);
 }
 
 int StrategyMergeCommand::Run() {
-  const Result<StrategyMergeReport> report = MergeStrategies(folder_, output_, force_);
+  bool force = false;
+  if (const Status given = table_.ApplyTo({.force = &force}); !given.ok()) return Fail(given);
+  const Result<StrategyMergeReport> report = MergeStrategies(folder_, output_, force);
   if (!report.ok()) return Fail(report.status());
   if (json()) PrintReport(*report, {.place = output_});
   if (!quiet()) {
@@ -74,19 +77,11 @@ StrategyConvertCommand::StrategyConvertCommand(CLI::App& parent)
   AddPositional(app(), "IN", options_.input, "Strategy file, or folder of stage files");
   AddPositional(app(), "OUT", options_.output,
                 "File to write: JSON if it ends in .json, else protobuf");
-  app()
-      .add_option("--rename", rename_file_,
-                  "JSON file of new names, as for convert; only the layouts are written")
-      ->type_name("MAP.json");
-  app().add_flag("--force", options_.force, "Replace OUT when it exists");
+  table_.AddTo(app(), kConvertStrategyCall);
 }
 
 int StrategyConvertCommand::Run() {
-  if (!rename_file_.empty()) {
-    Result<Renames> renames = ReadRenames(rename_file_);
-    if (!renames.ok()) return Fail(renames.status());
-    options_.renames = *std::move(renames);
-  }
+  if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   const Result<StrategyConversionReport> report = ConvertStrategyFile(options_);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
@@ -106,16 +101,12 @@ StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
                 "Folder with rank_N/*.ckpt or *.safetensors of all ranks");
   AddPositional(app(), "OUT", options_.output,
                 "File to write: JSON if it ends in .json, else protobuf");
-  app()
-      .add_option("--reference", options_.reference,
-                  "Full checkpoint (file or folder) of the same model, best with the same values")
-      ->required()
-      ->type_name("CKPT");
-  app().add_flag("--force", options_.force, "Replace OUT when it exists");
+  table_.AddTo(app(), kInferStrategyCall);
   AddJsonLinesOption();
 }
 
 int StrategyInferCommand::Run() {
+  if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   const Result<InferStrategyReport> report =
       CallStoppable(options_, progress_style(), InferStrategy);
   if (!report.ok()) return Fail(report.status());
@@ -138,47 +129,20 @@ StrategyMakeCommand::StrategyMakeCommand(CLI::App& parent)
   app()
       .add_option("OUT", options_.output, "File to write: JSON if it ends in .json, else protobuf")
       ->type_name("");
-  app()
-      .add_option(
-          "--from", options_.checkpoint,
-          "Full checkpoint (file or folder) that gives the names for the patterns, and the shapes")
-      ->type_name("CKPT");
-  CLI::Option* const like =
-      app()
-          .add_option(
-              "--like", options_.like.path,
-              "Source that gives names, shapes and cuts: rank folders, a full checkpoint or "
-              "a strategy")
-          ->type_name("SRC");
-  const auto of_like = [&](CLI::Option* option) { return option->needs(like); };
-  of_like(app().add_option("--src-strategy", src_strategy_, "Strategy of SRC"))->type_name("PATH");
-  constexpr int kMostStages = 1 << 20;
-  Cluster& cluster = options_.cluster;
-  of_like(app().add_option("--tp", cluster.tensor_parallel, "Parts of each matrix (default 1)"))
-      ->type_name("N");
-  of_like(app().add_option("--dp", cluster.data_parallel, "Replicas (default 1)"))->type_name("N");
-  of_like(app().add_option("--pp", cluster.pipeline_stages, "Pipeline stages (default 1)"))
-      ->type_name("N");
-  of_like(app().add_option("--optimizer-sharding", cluster.optimizer_shards,
-                           "Cut matrices further over N replicas; without N, over all"))
-      ->type_name("[N]")
-      ->expected(0, 1)
-      ->default_str("-1");
-  of_like(app().add_option("--stage-layers", cluster.stage_layers,
-                           "Layers of each stage, such as 10,11,11"))
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->expected(1, kMostStages)
-      ->allow_extra_args(false);
-  app().add_flag("--force", options_.force, "Replace OUT when it exists");
+  table_.AddTo(app(), kMakeStrategyCall, "Options");
+  for (const Option& option : AllOptions()) {
+    // Those of the source and of the cluster.
+    if ((option.calls & kMakeStrategyCall) == 0 || option.group.empty()) continue;
+    FindOption(app(), OnCommandLine(option))->needs(FindOption(app(), "--like"));
+  }
 }
 
 int StrategyMakeCommand::Run() {
+  if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   if (!options_.like.path.empty() && options_.output.empty()) {
     options_.output = std::exchange(options_.spec, {});
   }
   if (options_.output.empty()) return Fail(InvalidArgumentError("OUT is required"));
-  options_.like.strategy = src_strategy_;
   const Result<MakeStrategyReport> report = MakeStrategy(options_);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);

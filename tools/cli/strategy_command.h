@@ -9,6 +9,7 @@
 #include "reshard/strategy.h"
 #include "tools/cli/command.h"
 #include "tools/cli/shared_options.h"
+#include "tools/cli/table_options.h"
 
 namespace reshard {
 
@@ -20,6 +21,7 @@ class StrategyShowCommand : public Command {
  private:
   std::string path_;
   NameFilter filter_;
+  TableOptions table_;
   bool long_ = false;
 };
 
@@ -31,7 +33,7 @@ class StrategyMergeCommand : public Command {
  private:
   std::string folder_;
   std::string output_;
-  bool force_ = false;
+  TableOptions table_;
 };
 
 class StrategyConvertCommand : public Command {
@@ -41,7 +43,7 @@ class StrategyConvertCommand : public Command {
 
  private:
   StrategyConversionOptions options_;
-  std::string rename_file_;
+  TableOptions table_;
 };
 
 class StrategyInferCommand : public Command {
@@ -51,6 +53,7 @@ class StrategyInferCommand : public Command {
 
  private:
   InferStrategyOptions options_;
+  TableOptions table_;
 };
 
 class StrategyMakeCommand : public Command {
@@ -60,7 +63,7 @@ class StrategyMakeCommand : public Command {
 
  private:
   MakeStrategyOptions options_;
-  std::string src_strategy_;
+  TableOptions table_;
 };
 
 }  // namespace reshard

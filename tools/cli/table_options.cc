@@ -40,6 +40,7 @@ void TableOptions::AddTo(CLI::App& app, Call call, const std::string& group) {
   for (const Option& option : AllOptions()) {
     if ((option.calls & call) == 0) continue;
     CLI::Option* const added = Add(app, option);
+    added->required(option.is_required);
     if (const std::string value = ValueInHelp(option); !value.empty()) added->type_name(value);
     if (!group.empty() || !option.group.empty()) {
       added->group(group.empty() ? std::string(option.group) : group);
@@ -51,7 +52,8 @@ void TableOptions::AddTo(CLI::App& app, Call call, const std::string& group) {
 }
 
 CLI::Option* TableOptions::Add(CLI::App& app, const Option& option) {
-  const std::string name = OnCommandLine(option);
+  std::string name = OnCommandLine(option);
+  if (!option.old_word.empty()) name.append(",--").append(option.old_word);
   const std::string help(option.help);
   if (option.type == OptionType::kSwitch) {
     return app.add_flag_callback(

@@ -22,7 +22,7 @@
 namespace reshard {
 namespace {
 
-std::string FirstText(const FileDifference::First& first) {
+std::string FirstText(const AgainstReport::FileDifference::First& first) {
   if (first.in_header) {
     return fmt::format("  the first is in {}: expected {:#04x}, found {:#04x}\n",
                        first.parameter.empty() ? "the header of an empty tensor"
@@ -36,7 +36,7 @@ std::string FirstText(const FileDifference::First& first) {
       PrintableName(first.source_path), first.source_offset, first.found);
 }
 
-std::string FileText(const FileDifference& difference) {
+std::string FileText(const AgainstReport::FileDifference& difference) {
   std::string text = PrintableName(difference.path) + ": ";
   if (!difference.found_size) return text + "missing\n";
   if (*difference.found_size != difference.expected_size) {
@@ -79,10 +79,11 @@ std::string OutcomeText(const DamageReport& report) {
 // The group of the options that describe the conversion.
 constexpr const char* kWithAgainst = "With --against, as given to convert";
 
-std::string DamageText(const Damage& damage) {
+std::string DamageText(const DamageReport::Damage& damage) {
   std::string text = fmt::format("{}: {}", PrintableName(damage.path), DamageKindName(damage.kind));
   // For a missing file there is no more to say.
-  if (damage.kind != Damage::Kind::kMissing) text += ": " + PrintableText(damage.detail);
+  if (damage.kind != DamageReport::Damage::Kind::kMissing)
+    text += ": " + PrintableText(damage.detail);
   text += '\n';
   if (damage.block) {
     text += fmt::format("  bad within bytes {} to {}", damage.block->range.offset,
@@ -102,7 +103,8 @@ std::string DamageText(const Damage& damage) {
 // Lines for each differing file and parameter; "" if there are none.
 std::string AgainstAsText(const AgainstReport& report) {
   std::string text;
-  for (const FileDifference& difference : report.differences) text += FileText(difference);
+  for (const AgainstReport::FileDifference& difference : report.differences)
+    text += FileText(difference);
   for (const ReplicaReport::Difference& difference : report.replicas.differences) {
     text += ReplicaText(difference);
   }
@@ -182,7 +184,7 @@ int VerifyCommand::Run() {
 }
 
 void VerifyCommand::PrintText(const DamageReport& report) const {
-  for (const Damage& damage : report.damages) PrintData(DamageText(damage));
+  for (const DamageReport::Damage& damage : report.damages) PrintData(DamageText(damage));
 }
 
 int VerifyCommand::RunAgainst() {

@@ -4,7 +4,7 @@
 
 namespace reshard {
 
-TargetTree::TargetTree(std::span<const TargetFileSummary> files) : nodes_(2) {
+TargetTree::TargetTree(std::span<const PlanReport::TargetFile> files) : nodes_(2) {
   nodes_[kRoot].is_folder = true;
   Add(kRoot, {.name = std::string(kStatusName)});
   for (size_t i = 0; i < files.size(); ++i) {

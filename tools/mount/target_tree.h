@@ -35,7 +35,7 @@ class TargetTree {
     std::vector<Number> children = {};  // of a folder
   };
 
-  explicit TargetTree(std::span<const TargetFileSummary> files);
+  explicit TargetTree(std::span<const PlanReport::TargetFile> files);
 
   // Returns null for a number that there is not.
   const Node* Find(Number number) const;

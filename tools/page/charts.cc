@@ -167,11 +167,11 @@ std::string TimeText(double seconds, double run) {
   return run < 1 ? fmt::format("{:.1f} ms", seconds * 1000) : FormatSeconds(seconds);
 }
 
-double EndOf(const Timeline& timeline) {
+double EndOf(const ConvertReport::Timeline& timeline) {
   return timeline.phases.empty() ? 0 : timeline.phases.back().end_seconds;
 }
 
-using SampleMember = uint64_t Timeline::Sample::*;
+using SampleMember = uint64_t ConvertReport::Timeline::Sample::*;
 
 struct Curve {
   SampleMember value;
@@ -179,15 +179,16 @@ struct Curve {
   std::string_view css_class;
 };
 
-constexpr Curve kBytes[] = {{&Timeline::Sample::bytes_read, "read", "line l0"},
-                            {&Timeline::Sample::bytes_gathered, "gathered", "line l1"},
-                            {&Timeline::Sample::bytes_written, "written", "line l2"}};
-constexpr Curve kMemory[] = {{&Timeline::Sample::memory, "held", "line l0"}};
+constexpr Curve kBytes[] = {
+    {&ConvertReport::Timeline::Sample::bytes_read, "read", "line l0"},
+    {&ConvertReport::Timeline::Sample::bytes_gathered, "gathered", "line l1"},
+    {&ConvertReport::Timeline::Sample::bytes_written, "written", "line l2"}};
+constexpr Curve kMemory[] = {{&ConvertReport::Timeline::Sample::memory, "held", "line l0"}};
 
 // A picture over time, with the phases as bands.
 class TimePlot {
  public:
-  TimePlot(const Timeline& timeline, uint64_t greatest, std::string_view title)
+  TimePlot(const ConvertReport::Timeline& timeline, uint64_t greatest, std::string_view title)
       : timeline_(timeline),
         greatest_(std::max<uint64_t>(greatest, 1)),
         seconds_(std::max(EndOf(timeline), 1e-6)),
@@ -208,7 +209,7 @@ class TimePlot {
 
   void Draw(const Curve& curve) {
     std::vector<std::pair<double, double>> points;
-    for (const Timeline::Sample& sample : timeline_.samples) {
+    for (const ConvertReport::Timeline::Sample& sample : timeline_.samples) {
       points.emplace_back(X(sample.seconds), Y(sample.*curve.value));
     }
     svg_.Path(points, curve.css_class);
@@ -240,7 +241,7 @@ class TimePlot {
 
   void DrawPhases() {
     bool shaded = false;
-    for (const Timeline::Phase& phase : timeline_.phases) {
+    for (const ConvertReport::Timeline::Phase& phase : timeline_.phases) {
       const double x = X(phase.begin_seconds);
       const double width = X(phase.end_seconds) - x;
       svg_.Rect({x, kTop - 18, width, kBottom - kTop + 18},
@@ -259,7 +260,7 @@ class TimePlot {
     legend_.push_back({std::move(paint), std::move(text)});
   }
 
-  const Timeline& timeline_;
+  const ConvertReport::Timeline& timeline_;
   const uint64_t greatest_;
   const double seconds_;
   Svg svg_;
@@ -267,7 +268,7 @@ class TimePlot {
 };
 
 // At most this many samples as rows, evenly chosen; the last one always.
-std::string SampleTable(const Timeline& timeline) {
+std::string SampleTable(const ConvertReport::Timeline& timeline) {
   constexpr size_t kMost = 32;
   HtmlTable table("timeline", "Bytes and memory over time",
                   {"", "read", "gathered", "written", "memory"});
@@ -275,7 +276,7 @@ std::string SampleTable(const Timeline& timeline) {
   const size_t rows = std::min(count, kMost);
   for (size_t i = 0; i < rows; ++i) {
     const size_t at = rows == 1 ? 0 : i * (count - 1) / (rows - 1);
-    const Timeline::Sample& sample = timeline.samples[at];
+    const ConvertReport::Timeline::Sample& sample = timeline.samples[at];
     table.AddRow({TimeText(sample.seconds, EndOf(timeline)), BytesHtml(sample.bytes_read),
                   BytesHtml(sample.bytes_gathered), BytesHtml(sample.bytes_written),
                   BytesHtml(sample.memory)});
@@ -283,9 +284,9 @@ std::string SampleTable(const Timeline& timeline) {
   return table.ToHtml();
 }
 
-std::string PhaseTable(const Timeline& timeline) {
+std::string PhaseTable(const ConvertReport::Timeline& timeline) {
   HtmlTable table("phases", "Phases", {"", "from", "to", "time"});
-  for (const Timeline::Phase& phase : timeline.phases) {
+  for (const ConvertReport::Timeline::Phase& phase : timeline.phases) {
     const double end = EndOf(timeline);
     table.AddRow({EscapeHtml(phase.name), TimeText(phase.begin_seconds, end),
                   TimeText(phase.end_seconds, end),
@@ -367,10 +368,10 @@ std::string DeviceGridChart(const LayoutSide& side, const DeviceGrid& grid,
   return GridDrawing(side, grid, title).Draw();
 }
 
-std::string TimelineSection(const Timeline& timeline, const MemoryMarks& memory) {
+std::string TimelineSection(const ConvertReport::Timeline& timeline, const MemoryMarks& memory) {
   uint64_t most_bytes = 0;
   uint64_t most_memory = memory.limit;
-  for (const Timeline::Sample& sample : timeline.samples) {
+  for (const ConvertReport::Timeline::Sample& sample : timeline.samples) {
     for (const Curve& curve : kBytes) most_bytes = std::max(most_bytes, sample.*curve.value);
     most_memory = std::max(most_memory, sample.memory);
   }

@@ -32,7 +32,7 @@ struct MemoryMarks {
 
 // Returns the section of the page about how a run went: two pictures with the phases as bands, and
 // tables.
-std::string TimelineSection(const Timeline& timeline, const MemoryMarks& memory);
+std::string TimelineSection(const ConvertReport::Timeline& timeline, const MemoryMarks& memory);
 
 }  // namespace reshard
 

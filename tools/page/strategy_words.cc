@@ -42,8 +42,8 @@ std::string StrategyInWords(const Strategy& strategy) {
   const int64_t devices = strategy.devices_per_stage();
   std::set<int64_t> parts;   // by tensor maps
   std::set<int64_t> shards;  // by further cuts over the replicas
-  for (const StrategyStage& stage : strategy.stages()) {
-    for (const LayoutEntry named : stage) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
+    for (const Strategy::Entry named : stage) {
       const int64_t cut = PartsOf(named.layout);
       if (cut > 1) parts.insert(cut);
       if (cut < 1 || named.layout.opt_weight_shard_step == 0) continue;

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Union
 
 from .. import _errors, _reshard
 from .._paths import StrPath
 from . import _check
-
-_Value = Union[int, bytes]
 
 _MESSAGES = ("dev_matrix", "tensor_map", "param_split_shape", "indices_offset")
 _NUMBERS = ("field", "opt_weight_shard_step", "opt_weight_shard_size")
@@ -64,61 +60,6 @@ class ParallelLayouts:
         return "".join(lines)
 
 
-class _NoMessage(Exception):
-    """The bytes are no protobuf message."""
-
-
-def _varint(content: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= len(content):
-            raise _NoMessage
-        byte = content[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & (2**64 - 1), at
-    raise _NoMessage
-
-
-def _fields(content: bytes) -> Iterator[tuple[int, _Value]]:
-    """(number, value) of each field: numbers as int, all else as bytes."""
-    at = 0
-    while at < len(content):
-        key, at = _varint(content, at)
-        number, kind = key >> 3, key & 7
-        if kind == 0:
-            value, at = _varint(content, at)
-            yield number, value
-            continue
-        if kind == 2:
-            length, at = _varint(content, at)
-        elif kind in (1, 5):
-            length = 8 if kind == 1 else 4
-        else:
-            raise _NoMessage
-        if number == 0 or at + length > len(content):
-            raise _NoMessage
-        yield number, content[at : at + length]
-        at += length
-
-
-def _dims(content: bytes) -> list[int]:
-    """The numbers of a list of ranks, packed or not."""
-    dims = []
-    for found, value in _fields(content):
-        if found != 1:
-            continue
-        if isinstance(value, int):
-            dims.append(value)
-            continue
-        at = 0
-        while at < len(value):
-            packed, at = _varint(value, at)
-            dims.append(packed)
-    return dims
-
-
 def build_searched_strategy(
     strategy_filename: StrPath | None,
 ) -> dict[str, ParallelLayouts] | None:
@@ -145,18 +86,4 @@ def restore_group_info_list(group_info_file_name: StrPath) -> list[int]:
     path = _check.path(call, "group_info_file_name", group_info_file_name)
     if not os.path.isfile(path):
         raise _errors.NotFoundError(f"{call}: no such group_info file: {path}")
-    with open(path, "rb") as file:
-        content = file.read()
-    try:
-        if not content:
-            raise _NoMessage
-        lists = [
-            _dims(value)
-            for number, value in _fields(content)
-            if number == 2 and isinstance(value, bytes)
-        ]
-    except _NoMessage:
-        raise _errors.CorruptError(
-            f"{call}: {path}: expected a group_info file, found {len(content)} bytes that are none"
-        ) from None
-    return [rank for ranks in lists for rank in ranks]
+    return _errors.call({}, _reshard.ranks_of_group, os.fsencode(path))

@@ -317,7 +317,7 @@ def _recode(
     if name_map:
         keywords["rename"] = dict(name_map)
     if file_name_regex is not None:
-        keywords["file_pattern"] = file_name_regex
+        keywords["files"] = file_name_regex
     arguments = {
         "file_path": _turns.place(source),
         "name_map": keywords.get("rename"),
