@@ -89,8 +89,8 @@ constexpr Option kOptions[] = {
      .word = "resume",
      .type = OptionType::kSwitchOrWord,
      .calls = kWrites | kRecodeCall,
-     .help = "Keep what an interrupted run of the same command finished; =verify checks its "
-             "digests first",
+     .help = "Keep the files that an interrupted run of the same command finished; =verify checks "
+             "their digests first",
      .words = kResumes,
      .place = WordAt<&Parts::output, &OutputChoice::resume>},
     {.name = "format",
@@ -108,7 +108,8 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kAgainstCall | kViews,
      .group = "Source",
      .value = "RANK=FILE",
-     .help = "File of one source rank, instead of SRC; with --rank, those that these ranks need",
+     .help = "File of one source rank, instead of SRC; with --rank, give only the files that these "
+             "ranks need",
      .effect = Effect::kBytesToldApart,
      .place = At<&Parts::source, &SourceSpec::files>},
     {.name = "suffix",
@@ -126,7 +127,8 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kAgainstCall | kViews,
      .group = "Source",
      .value = "MAP.json",
-     .help = "JSON file {\"name\": \"name in the source\", ...}, where the source has other names",
+     .help = "JSON file {\"name\": \"name in the source\", ...}, if the source has other names "
+             "than the strategies",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::source, &SourceSpec::name_map>},
     {.name = "group_info",
@@ -288,7 +290,7 @@ constexpr Option kOptions[] = {
      .calls = kConversions | kMergeCall | kDigestCall | kDiffCall,
      .group = "Parameters",
      .value = "GLOB",
-     .help = "Only parameters whose names in the source match GLOB",
+     .help = "Only parameters with source names that match GLOB",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::include>},
     {.name = "exclude",
@@ -297,7 +299,7 @@ constexpr Option kOptions[] = {
      .calls = kConversions | kMergeCall | kDigestCall | kDiffCall,
      .group = "Parameters",
      .value = "GLOB",
-     .help = "Leave out what matches GLOB; wins over --include",
+     .help = "Leave out parameters that match GLOB; wins over --include",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::exclude>},
     {.name = "renames",
@@ -316,9 +318,9 @@ constexpr Option kOptions[] = {
      .calls = kConversions,
      .group = "Parameters",
      .value = "[GLOB=]TYPE",
-     .help = "Cast floats whose source names match GLOB (without it: all but optimizer states and "
-             "tensors of one element) to TYPE: float16, bfloat16, float32, float64, float8_e4m3fn, "
-             "float8_e5m2 or keep; the first match counts",
+     .help = "Cast floats with source names that match GLOB to TYPE (without GLOB: all but "
+             "optimizer states and one-element tensors): float16, bfloat16, float32, float64, "
+             "float8_e4m3fn, float8_e5m2 or keep; the first match counts",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::selection, &Selection::casts>},
     {.name = "checks.refuse_overflow",
@@ -355,8 +357,8 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kViews,
      .group = "Checks",
      .value = "CKPT",
-     .help = "Refuse other dtypes or full shapes than those of CKPT, a full checkpoint (file or "
-             "folder) of the same model",
+     .help = "Fail unless dtypes and full shapes equal CKPT's, a full checkpoint (file or folder) "
+             "of the same model",
      .place = At<&Parts::checks, &CheckChoice::reference>},
     {.name = "checks.parameters",
      .word = "expect_parameters",
@@ -378,7 +380,7 @@ constexpr Option kOptions[] = {
      .word = "no_checksum",
      .calls = kWrites | kRecodeCall | kViews,
      .group = "Checks",
-     .help = "Neither check nor write checksums; verify then compares sizes only",
+     .help = "Do not check or write checksums; verify then compares sizes only",
      .negates = true,
      .place = At<&Parts::checks, &CheckChoice::checksum>},
 

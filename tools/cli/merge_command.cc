@@ -29,7 +29,7 @@ MergeCommand::MergeCommand(CLI::App& parent)
       ->type_name("S");
   app().add_flag("--segments", segments_,
                  "Merge segments: each of FILES (a checkpoint, or a folder of some) holds whole "
-                 "parameters; what several hold has to be equal");
+                 "parameters; a parameter in several files has to be equal in all");
   app()
       .add_option_function<std::string>(
           "--unmatched",

@@ -37,9 +37,9 @@ RecodeCommand::RecodeCommand(CLI::App& parent)
       ->check(CLI::IsMember({"ckpt", "safetensors"}).description(""))
       ->required();
   app()
-      .add_option(
-          "--files", options_.files,
-          "Only files whose names this regular expression matches somewhere; a single file's path")
+      .add_option("--files", options_.files,
+                  "Only files with names that this regular expression matches somewhere; for a "
+                  "single file, its path")
       ->type_name("REGEX");
   app()
       .add_option_function<std::string>(

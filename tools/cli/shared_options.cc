@@ -17,10 +17,10 @@
 namespace reshard {
 
 void NameFilter::AddTo(CLI::App& app, const std::string& include) {
-  app.add_option(include, include_, "Only parameters whose names match GLOB")
+  app.add_option(include, include_, "Only parameters with names that match GLOB")
       ->type_name("GLOB")
       ->allow_extra_args(false);
-  app.add_option("--exclude", exclude_, "Leave out what matches GLOB; wins over --include")
+  app.add_option("--exclude", exclude_, "Leave out parameters that match GLOB; wins over --include")
       ->type_name("GLOB")
       ->allow_extra_args(false);
 }
@@ -49,7 +49,7 @@ Warning NameFilter::NothingTaken() const {
 }
 
 std::string AlreadyPublishedText(const std::string& target) {
-  return fmt::format("{}: already complete, nothing to do: neither files nor sources have changed",
+  return fmt::format("{}: already complete, nothing to do: files and sources are unchanged",
                      PrintableName(target));
 }
 
