@@ -107,7 +107,7 @@ bool TakeStamps(std::string_view& text, std::vector<SourceStamp>& stamps) {
 // The words for a number of workers, or for a run without workers.
 std::string Runs(uint64_t workers) {
   if (workers == 0) return "by one run alone";
-  return fmt::format("as {} {}", workers, workers == 1 ? "shard" : "shards");
+  return fmt::format("as {} {}", workers, workers == 1 ? "share" : "shares");
 }
 
 // Returns the lines of `text`, which ends with a line's end.

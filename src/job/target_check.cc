@@ -21,7 +21,8 @@ namespace {
 
 using EntryType = OutputDirectory::EntryType;
 
-constexpr const char* kForceAdvice = "pass `force` to replace it, or choose another target";
+constexpr const char* kForceAdvice =
+    "pass `force` to replace existing files, or choose another target";
 
 struct Names {
   std::vector<std::string> existing;  // files that could be replaced

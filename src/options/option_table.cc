@@ -61,7 +61,8 @@ constexpr Option kOptions[] = {
      .type = OptionType::kFile,
      .calls = kConversions | kRanksCall,
      .value = "S",
-     .help = "Strategy of the source, a file or a folder of stage files; none: full tensors",
+     .help = "Strategy of the source, a file or a folder of stage files; without it, SRC has full "
+             "tensors",
      .effect = Effect::kBytesToldApart,
      .place = At<&Parts::source, &SourceSpec::strategy>},
     {.name = "target.strategy",
@@ -69,7 +70,7 @@ constexpr Option kOptions[] = {
      .type = OptionType::kFile,
      .calls = kConversions | kRanksCall,
      .value = "D",
-     .help = "Strategy of the target, as above; none: full tensors in one rank",
+     .help = "Strategy of the target, a file or a folder; without it, full tensors in one rank",
      .effect = Effect::kBytesToldApart,
      .place = At<&Parts::target, &TargetSpec::strategy>},
     {.name = "ranks",
@@ -137,8 +138,8 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kAgainstCall | kViews,
      .group = "Source",
      .value = "FILE",
-     .help = "group_info.pb of the training run, or a pattern with {rank}; ranks in one list "
-             "replace each other",
+     .help = "group_info.pb of the training run, or a pattern with {rank}; ranks in one list hold "
+             "the same weights",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::source, &SourceSpec::group_info>},
     {.name = "key",
@@ -209,8 +210,8 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kRecodeCall,
      .group = "Target",
      .value = "MODE",
-     .help = "Encrypt the target .ckpt files by AES-GCM, AES-CBC or SM4-CBC; needs one of the next "
-             "two",
+     .help = "Encrypt the target .ckpt files by AES-GCM, AES-CBC or SM4-CBC; needs "
+             "--encrypt-key-file or --encrypt-key-env",
      .words = kModes,
      .effect = Effect::kBytesAsBefore,
      .place = WordAt<&Parts::target, &TargetSpec::encryption>},
@@ -366,15 +367,13 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kViews,
      .group = "Checks",
      .value = "N",
-     .help = "Refuse a source of more or fewer parameters, as in 6.74B; counted to the digits that "
-             "are given",
+     .help = "Fail unless the source has N parameters, rounded as given (6.74B)",
      .place = At<&Parts::checks, &CheckChoice::parameters>},
     {.name = "partial",
      .word = "partial",
      .calls = kWrites | kMergeCall | kViews,
      .group = "Checks",
-     .help = "Take a file that says it is one of several, as -00001-of-00002 does, without the "
-             "others",
+     .help = "Convert a file of a numbered set, such as -00001-of-00002, without the other files",
      .place = At<&Parts::checks, &CheckChoice::partial>},
     {.name = "checksum",
      .word = "no_checksum",
