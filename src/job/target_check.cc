@@ -131,13 +131,13 @@ Status CheckSameSources(const std::string& path, const Manifest& manifest, const
     if (known == sizes.end() || known->second == source.size) continue;
     return MismatchError(fmt::format(
         "{}: made from a source file {} of {} bytes, which has {} now: another checkpoint; choose "
-        "another target folder, or pass `force` to discard the unfinished files",
+        "another target folder, or pass `force` to abandon the existing set",
         Escape(path), Quote(source.path), known->second, source.size));
   }
   if (spec.other_source.empty()) return {};
   return MismatchError(fmt::format(
       "{}: made from a source file {} of another content than it has now, by a digest: another "
-      "checkpoint; choose another target folder, or pass `force` to discard the unfinished files",
+      "checkpoint; choose another target folder, or pass `force` to abandon the existing set",
       Escape(path), Quote(spec.other_source)));
 }
 
