@@ -294,7 +294,7 @@ bool ValueParser::FinishValue() {
 }
 
 bool ValueParser::CheckTensors() {
-  if (!kind_) return Fail("it holds neither a tensor nor a MapTensor");
+  if (!kind_) return Fail("expected a tensor or a MapTensor, found another value");
   if (kind_ == Message::kMapTensor && tensor_count_ != kMapTensors) {
     return Fail(fmt::format("a MapTensor of {} tensors; expected {} (keys, values, status)",
                             tensor_count_, kMapTensors));

@@ -38,7 +38,7 @@ class RenameReader final : public JsonReader {
 
   Status OnKey(const std::string& key) override {
     if (Map().contains(key) || (depth() == 1 && key == kPatterns && has_patterns_)) {
-      return Error(fmt::format("the name {} occurs twice; remove one of them", Quote(key)));
+      return Error(fmt::format("the name {} occurs twice; remove one", Quote(key)));
     }
     return {};
   }

@@ -52,7 +52,7 @@ class WeightMapReader final : public JsonReader {
 
   Result<WeightMap> Finish() && {
     if (has_map_ && has_flat_) {
-      return Error("both a \"weight_map\" and names beside it; remove one of them");
+      return Error("both a \"weight_map\" and names beside it; remove one");
     }
     if (!has_map_ && !ignored_.empty()) {
       return Error(fmt::format("{}: expected the name of a file", Quote(ignored_)));
@@ -69,8 +69,8 @@ class WeightMapReader final : public JsonReader {
         map_.weights.begin(), map_.weights.end(),
         [](const MappedWeight& a, const MappedWeight& b) { return a.name == b.name; });
     if (twice != map_.weights.end()) {
-      return Error(fmt::format("tensor {} occurs twice; remove one of them",
-                               Quote(std::string(twice->name))));
+      return Error(
+          fmt::format("tensor {} occurs twice; remove one", Quote(std::string(twice->name))));
     }
     PutFilesInOrder();
     return std::move(map_);

@@ -77,7 +77,7 @@ def capsule(
     if stream is not None:
         raise BufferError("memory of the CPU has no stream")
     if dl_device is not None and tuple(dl_device) != CPU:
-        raise BufferError(f"the memory is the CPU's {CPU}, not that of {tuple(dl_device)}")
+        raise BufferError(f"the memory is the CPU's {CPU}, not the memory of {tuple(dl_device)}")
     code = _CODES.get(dtype_name)
     if code is None:
         code = _KINDS.get(array.dtype.kind)

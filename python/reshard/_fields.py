@@ -76,7 +76,7 @@ class Parameter(Result):
 
 
 class ParameterTotals(Result):
-    """Elements of the weights, and of the optimizer's copies of them."""
+    """Elements of the weights, and of the optimizer's states."""
 
     weights: int
     optimizer: int
@@ -127,7 +127,7 @@ class ReplicaSample(Result):
 
 
 class ShardOutcome(Result):
-    """What became of one process's share."""
+    """The outcome of the share of one process."""
 
     index: int
     count: int
@@ -137,7 +137,7 @@ class ShardOutcome(Result):
 
 
 class WarningMessage(Result):
-    """What a call that went well says all the same; `code` is stable."""
+    """A warning of a call that succeeded; `code` is stable."""
 
     code: str
     message: str
@@ -420,7 +420,7 @@ class ConvertedStrategyReport(Report):
 
 
 class MergedStrategyReport(Report):
-    """The strategy of a pipeline, of one file a stage."""
+    """The strategy of a pipeline, merged from one file for each stage."""
 
     output: str
     stages: int
@@ -497,7 +497,7 @@ class Totals(Result):
 
 
 class Failure(Result):
-    """What could not be read."""
+    """A file that could not be read."""
 
     path: str
     code: str
@@ -518,7 +518,7 @@ class ShardedParameters(Result):
 
 
 class InspectReport(Report):
-    """What inspect found. What could not be read is in `errors`."""
+    """The files that inspect read. `errors` lists the files that could not be read."""
 
     checkpoints: tuple[InspectedFile, ...]
     strategies: tuple[Strategy, ...]
@@ -529,7 +529,7 @@ class InspectReport(Report):
 
 
 class Findings(Result):
-    """What opening and planning a conversion has found."""
+    """The findings of opening and planning a conversion."""
 
     parameters: int
     left_out: int
@@ -554,7 +554,7 @@ class Statistics(Result):
 
 
 class MeasuredParameter(StoredParameter):
-    """The same with what its content is."""
+    """A stored parameter and statistics of its values."""
 
     statistics: Statistics | None
 
@@ -572,7 +572,7 @@ class Box(Result):
 
 
 class CutParameter(FullParameter):
-    """And what it is cut into."""
+    """A full parameter and the layout that cuts it."""
 
     stage: int
     in_strategy: bool
@@ -580,6 +580,6 @@ class CutParameter(FullParameter):
 
 
 class FullValues(FullParameter):
-    """And what its content is."""
+    """A full parameter and statistics of its values."""
 
     statistics: Statistics | None

@@ -103,7 +103,7 @@ class Report(Result):
     """The result of a call."""
 
     def __bool__(self) -> bool:
-        raise TypeError("a report is neither true nor false: ask its `ok` or `equal`")
+        raise TypeError("a report has no truth value: use its `ok` or `equal`")
 
 
 def _plain(value: Any) -> Any:

@@ -176,7 +176,7 @@ def _strategies_at(path: str | dict[int, str]) -> list[str]:
 
 
 def _files_of(path: str, ends: tuple[bytes, ...]) -> list[bytes]:
-    """The file at `path`, or the files in the folder there whose names end so."""
+    """The file at `path`, or the files with these endings in the folder at `path`."""
     name = os.fsencode(path)
     if not os.path.isdir(name):
         return [name]

@@ -219,7 +219,7 @@ class Tensor:
         return True
 
     def __iter__(self) -> Iterator[Any]:
-        """Rows, of which some are read at a time: each is a view of an array of its neighbours."""
+        """Rows that are read in groups: each row is a view of the array of its group."""
         rows = len(self)
         step = max(1, _ITERATED_BYTES * rows // max(1, self.nbytes))
         return (row for begin in range(0, rows, step) for row in self[begin : begin + step])

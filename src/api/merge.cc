@@ -116,9 +116,8 @@ Result<std::vector<TableHandle>> ReadTables(OpenedSource& source) {
     const Container& container = tables.back()->table().container();
     if (&container == &first) continue;
     return MismatchError(fmt::format(
-        "{}: is a {} file, but {} a {} file; the merged file is of one format, so all have to be",
-        Escape(source.path(file)), container.extension,
-        Escape(source.path(source.chosen().front())), first.extension));
+        "{}: is a {} file, but {} a {} file; give files of one format", Escape(source.path(file)),
+        container.extension, Escape(source.path(source.chosen().front())), first.extension));
   }
   return tables;
 }

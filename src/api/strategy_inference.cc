@@ -206,7 +206,7 @@ Status Inference::Open(const InferStrategyOptions& options) {
   for (const RankFile& file : folder.files) {
     if (file.rank != static_cast<int64_t>(ranks.size())) {
       return MismatchError(
-          fmt::format("{}: expected the files of all ranks, 0 to {}, found none of rank {}",
+          fmt::format("{}: expected the files of all ranks, 0 to {}; rank {} has no file",
                       Escape(options.source), folder.files.back().rank, ranks.size()));
     }
     ranks.push_back(files.Add(file.path));
@@ -244,10 +244,10 @@ Result<int64_t> Inference::DevicesOfStages() {
     if (changes[i] != (i + 1) * devices) changes.clear();
   }
   if (ranks.size() % devices != 0 || ranks.size() / devices != changes.size() + 1) {
-    return MismatchError(fmt::format(
-        "expected ranks of one stage, or of stages with equally many ranks that hold different "
-        "parameters, found other parameters from rank {} on than on rank 0, and not every {} ranks",
-        devices, devices));
+    return MismatchError(
+        fmt::format("expected one stage, or stages with equally many ranks and different "
+                    "parameters. Parameters change first at rank {}, but not every {} ranks",
+                    devices, devices));
   }
   return static_cast<int64_t>(devices);
 }

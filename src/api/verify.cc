@@ -47,8 +47,8 @@ Status CheckOptions(const AgainstOptions& options) {
   if (options.source.strategy.empty() && options.target.strategy.empty() &&
       !HasCluster(options.target) && !needs_none) {
     return InvalidArgumentError(
-        "neither `source.strategy` nor `target.strategy` is given; give those of the conversion "
-        "that is to be verified");
+        "`source.strategy` and `target.strategy` are missing; give the strategies of the "
+        "conversion");
   }
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
   RESHARD_RETURN_IF_ERROR(CheckCasts(options.selection.casts));
@@ -215,9 +215,8 @@ void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<Warnin
                                              *difference.found_size != difference.expected_size;
                                     });
   if (static_cast<uint64_t>(others) == found) {
-    warnings.push_back(
-        {WarningCode::kOtherConversion,
-         "no file has the planned size; are source and strategies those of the conversion?"});
+    warnings.push_back({WarningCode::kOtherConversion,
+                        "no file has the planned size; check the source and the strategies"});
   }
 }
 
@@ -346,9 +345,9 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
     }
     RESHARD_RETURN_IF_ERROR(comparison.Finish());
     if (comparison.found() == 0) {
-      return NotFoundError(fmt::format(
-          "{}: none of the {} target files is there, such as {}; was another prefix used?",
-          Escape(folder), files.size(), paths.front()));
+      return NotFoundError(
+          fmt::format("{}: all {} target files are missing, such as {}; was another prefix used?",
+                      Escape(folder), files.size(), paths.front()));
     }
     report.differences = comparison.differences();
     WarnOfSizes(report, comparison.found(), report.warnings);

@@ -45,8 +45,7 @@ struct EncodedFile {
 Status CheckFormat(const WriteCheckpointOptions& options) {
   if (IsWholeFolder(options.format)) {
     return InvalidArgumentError(
-        "a file is written with `format=ckpt` or with that of safetensors; the others are of "
-        "folders");
+        "expected `format=ckpt` or `format=safetensors`; the other formats are folders");
   }
   if (!options.encryption || ContainerOf(options.format).may_be_encrypted) return {};
   return InvalidArgumentError(
@@ -85,7 +84,8 @@ Status CheckArrays(std::span<const ArrayToWrite> arrays) {
 Status CheckEncryption(const WriteCheckpointOptions& options) {
   if (!options.encryption && options.encryption_key == nullptr) return {};
   if (!options.encryption || options.encryption_key == nullptr) {
-    return InvalidArgumentError("expected `encryption` and `encryption_key`, or none of the two");
+    return InvalidArgumentError(
+        "`encryption` and `encryption_key` belong together: give both or leave both out");
   }
   if (options.states_crc) {
     return InvalidArgumentError("`crc`: an encrypted file states no CRC; leave it out");

@@ -190,9 +190,9 @@ Status WithHint(Status status, const BegunJob& job) {
   if (finished == 0) {
     const bool is_full = status.system_error() == ENOSPC || status.system_error() == EDQUOT;
     if (!is_full) return status;
-    return status.WithMessage(status.message() +
-                              " (no file was finished and nothing is kept: once there is space, "
-                              "run the same command again)");
+    return status.WithMessage(
+        status.message() +
+        " (no file was finished or kept: once there is space, run the same command again)");
   }
   return status.WithMessage(
       fmt::format("{} ({}: run the same command with `resume` to go on)", status.message(),
@@ -439,7 +439,7 @@ Result<CommitReport> CommitWorkers(const CommitOptions& options) {
         shards.push_back(fmt::format("{}/{}{}", shard, job->spec().workers, words));
       }
       return NotFoundError(
-          fmt::format("{}: {} of {} shards have not finished: {}; run them again, then this",
+          fmt::format("{}: {} of {} shares have not finished: {}; run them again, then this",
                       Escape(options.target), shards.size(), job->spec().workers, FirstOf(shards)));
     }
     report.already_published = outcome.by_other;

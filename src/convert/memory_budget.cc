@@ -162,16 +162,15 @@ MemoryCheck CheckOf(const MemoryBudget& budget) {
     held = measured->Look();
     if (held + more <= limit) return {};
     if (measured->planned) {
-      return ResourceExhaustedError(fmt::format(
-          "the memory limit of {}M is too small: writing takes {}M, more than was planned; nothing "
-          "was published; raise the limit, or leave it out to use what is needed",
-          InMiB(limit), InMiB(held + more)));
+      return ResourceExhaustedError(
+          fmt::format("the memory limit of {}M is too small: writing takes {}M, more than was "
+                      "planned. No file was published; raise the limit, or leave it out",
+                      InMiB(limit), InMiB(held + more)));
     }
-    return ResourceExhaustedError(
-        fmt::format("the memory limit of {}M is too small: planning takes {}M so far, and more "
-                    "later, for layouts, parameters and ranks; nothing was written; raise the "
-                    "limit, or leave it out to use what is needed",
-                    InMiB(limit), InMiB(held + more)));
+    return ResourceExhaustedError(fmt::format(
+        "the memory limit of {}M is too small: planning takes {}M so far for layouts, parameters "
+        "and ranks, and will take more. No file was written; raise the limit, or leave it out",
+        InMiB(limit), InMiB(held + more)));
   };
 }
 
@@ -202,9 +201,9 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
     // Under a higher limit more indexes are kept, and files are planned several at a time.
     const uint64_t enough = needed + (needed - budget.limit) / 4 + kSlack;
     return ResourceExhaustedError(fmt::format(
-        "this conversion takes about {}M: {}M for its layouts, parameters and ranks, "
-        "{}M for the plan of its largest target file; the memory limit is {}M; raise "
-        "it to {}M, or leave it out to use what is needed",
+        "this conversion takes about {}M: {}M for its layouts, parameters and ranks, {}M for the "
+        "plan of its largest target file; the memory limit is {}M; raise it to {}M, or leave it "
+        "out",
         InMiB(needed), InMiB(held), InMiB(work.largest_plan_bytes + work.largest_step_bytes),
         InMiB(budget.limit), InMiB(enough)));
   }
@@ -255,8 +254,8 @@ Result<MemoryBudget> FitMemory(const MemoryBudget& budget, const HeldOfSources& 
   if (rest.limit > budget.limit) {
     warnings.push_back(
         {WarningCode::kMemory,
-         fmt::format("this conversion takes about {}M of memory, {}M of them for its layouts, "
-                     "parameters and ranks: more than the {}M that it uses where they are enough{}",
+         fmt::format("this conversion takes about {}M of memory, including {}M for its layouts, "
+                     "parameters and ranks: more than the usual {}M{}",
                      InMiB(rest.planned_peak), InMiB(meter.peak()), InMiB(budget.limit),
                      rest.planned_peak > MemoryOfHost() / 4
                          ? ", and more than a quarter of this host's memory"

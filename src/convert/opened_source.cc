@@ -202,8 +202,7 @@ void OpenedSource::TakeEmptyFiles(const std::string& name) {
   const std::string where = each_alone_ ? paths.Joined() : ranks.ToWords("rank");
   found_.warnings.push_back(
       {WarningCode::kEmptyRankFolders,
-       fmt::format("{}{} of {} files {} empty (0 bytes), as that of a rank without "
-                   "parameters is: {}",
+       fmt::format("{}{} of {} files {} empty (0 bytes), as for a rank without parameters: {}",
                    name.empty() ? "" : name + ": ", ranks.count(), chosen().size(),
                    ranks.count() == 1 ? "is" : "are", where)});
 }
@@ -213,7 +212,7 @@ Status OpenedSource::TakeNames(const std::map<std::string, std::string>& name_ma
     const auto [known, is_new] = new_names_.emplace(in_source, name);
     if (is_new) continue;
     return InvalidArgumentError(
-        fmt::format("`name_map`: the source's {} stands for both {} and {}; remove one of them",
+        fmt::format("`name_map`: the source's {} stands for both {} and {}; remove one",
                     Quote(in_source), Quote(known->second), Quote(name)));
   }
   return {};

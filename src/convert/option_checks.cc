@@ -63,7 +63,7 @@ namespace {
 Status CheckEncryption(const TargetSpec& target, IoChoice::Target io) {
   if (!target.encryption != !target.encryption_key) {
     return InvalidArgumentError(
-        "`encryption` and `encryption_key` belong together: give both or neither");
+        "`encryption` and `encryption_key` belong together: give both or leave both out");
   }
   if (!target.encryption) return {};
   if (target.format && *target.format != TargetFormat::kCkpt) {
@@ -85,7 +85,7 @@ Status CheckCrcChoice(bool states_crc, bool checksum) {
   if (checksum || !states_crc) return {};
   return InvalidArgumentError(
       "`crc` and `checksum=false` exclude each other: the CRC of a file is computed with its "
-      "digests; leave one of them out");
+      "digests; leave one out");
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ Status CheckOutside(const std::string& target, const std::string& source) {
   RESHARD_ASSIGN_OR_RETURN(const PathLocation outer, Storage::Of(source).Locate(source));
   if (!inner.From(outer)) return {};
   return InvalidArgumentError(
-      fmt::format("the target {} is, or lies in, the source {}; choose a folder outside of it",
+      fmt::format("the target {} is, or lies in, the source {}; choose a folder outside the source",
                   Escape(target), Escape(source)));
 }
 
@@ -159,16 +159,15 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckSpec(options));
   if (options.prune && !options.selection.ranks.empty()) {
     return InvalidArgumentError(
-        "`prune` removes what a whole set no longer has, and `ranks` writes a part of one; choose "
-        "one");
+        "`prune` needs a whole set, and `ranks` writes only a part; choose one");
   }
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckEncryption(options.target, options.io.target));
   if (options.resume == OutputChoice::Resume::kVerify && options.shard) {
     return InvalidArgumentError(
-        "`resume=verify` is for a run alone; a shard keeps what it has finished, and what several "
-        "shards have written is read back before it is published");
+        "`resume=verify` is for a run without shares: a share keeps its finished files, and all "
+        "files are read back before publication");
   }
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
   if (options.source.path.empty() || IsRankPattern(options.source.path)) return {};
@@ -209,8 +208,8 @@ Status CheckRecodeOptions(const RecodeOptions& options) {
   if (!format || IsWholeFolder(format) ||
       options.selection.unmatched == Selection::Unmatched::kDrop) {
     return InvalidArgumentError(
-        "files are written as they are as .ckpt or safetensors files only, and nothing of them is "
-        "dropped; a folder of whole tensors is made by `Convert`");
+        "without strategies, files are rewritten whole, as .ckpt or safetensors; use `Convert` to "
+        "drop tensors or to make a folder of whole tensors");
   }
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));

@@ -207,10 +207,9 @@ Status CheckReaders(const SetInFolder& rules, const NamesToCome& names) {
       "{}: is no file of the set to be written{}, but {}; {}",
       Escape(PathIn(set.folder, first.path)),
       found.size() == 1 ? "" : fmt::format(" (nor are {} more)", found.size() - 1), first.why,
-      is_older && !names.prunes
-          ? "pass `force` and `prune` to remove what the set before left, or choose another "
-            "target folder"
-          : "move it, or choose another target folder"));
+      is_older && !names.prunes ? "pass `force` and `prune` to remove the files of the older set, "
+                                  "or choose another target folder"
+                                : "move it, or choose another target folder"));
 }
 
 }  // namespace reshard

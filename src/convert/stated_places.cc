@@ -123,7 +123,7 @@ Status CheckAllShards(std::span<const std::string> paths) {
     if (others.empty() && !lacks_first) continue;
     return MismatchError(fmt::format(
         "{}: its name states that it is one shard of several, and the others are not read{}; merge "
-        "them with PyTorch's consolidate_hf_safetensors, or pass `partial` to take what is there",
+        "them with PyTorch's consolidate_hf_safetensors, or pass `partial` to convert only these",
         Escape(PathIn(folder, *own.begin())),
         others.empty() ? "" : fmt::format(": {}", FirstOf(others))));
   }
@@ -190,8 +190,8 @@ Status CheckAllParts(std::span<const std::string> paths) {
     const auto& [stem, extension, count] = set;
     if (count <= 1 || AreAll(numbers, count)) continue;
     return MismatchError(fmt::format(
-        "{}: states that it is one of {} files, but {} of them {} read ({}); give all of them, "
-        "such as their folder with its index, or pass `partial` to take what is there",
+        "{}: states that it is one of {} files, but only {} {} read ({}); give all files, such as "
+        "their folder with its index, or pass `partial` to convert only these",
         Escape(examples.at(set)), count, numbers.size(), numbers.size() == 1 ? "is" : "are",
         RangesOf({numbers.begin(), numbers.end()})));
   }
@@ -254,11 +254,11 @@ Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as) {
         (parts.empty() || CoversExactly(Box::Whole(full), parts))) {
       continue;
     }
-    return MismatchError(fmt::format(
-        "{}: {} shards of {} do not make up a tensor {} by the metadata {}, such as {}; give the "
-        "files of all ranks, or pass `partial` to take what is there",
-        Escape(files.front().path), parts.size(), Quote(name), ToString(full), kShardingInfo,
-        parts.empty() ? "none" : ToString(parts.front())));
+    return MismatchError(
+        fmt::format("{}: {} shards of {} do not make up a tensor {} by the metadata {}, such as "
+                    "{}; give the files of all ranks, or pass `partial` to convert only these",
+                    Escape(files.front().path), parts.size(), Quote(name), ToString(full),
+                    kShardingInfo, parts.empty() ? "none" : ToString(parts.front())));
   }
   return {};
 }

@@ -208,9 +208,9 @@ Status Refusal(OpenedSource& source, const ParameterChoice& choice, const ShardS
     also = fmt::format(" (or the file of rank {} is damaged, or another checkpoint's)", *rank);
   }
   return MismatchError(fmt::format(
-      "{}{}{}; of {} samples of shards that source ranks ought to share, {} differ. See which with "
-      "`checks.replicas=all`, and what a rank ought to hold with `ShardedCheckpoint::Shards`; "
-      "`checks.replicas=none` converts without this check:{}",
+      "{}{}{}; of {} samples of shards that source ranks ought to share, {} differ. "
+      "`checks.replicas=all` shows which, and `ShardedCheckpoint::Shards` shows the parts that a "
+      "rank should hold; `checks.replicas=none` converts without this check:{}",
       NotThisStrategy(*source.rule().source()), also, SwappedWords(source, choice, options),
       sample.counts.comparisons, sample.differences.size(), List(sample.differences)));
 }
@@ -239,7 +239,7 @@ std::string OwnValuesWarning(const std::vector<SampledDifference>& differences) 
   }
   return fmt::format(
       "{} parameters that no rank cuts differ between source ranks, as moving averages do; each "
-      "target rank gets those of one source rank: {}",
+      "target rank gets the values from one source rank: {}",
       names.size(), FirstOf({names.begin(), names.end()}));
 }
 
@@ -253,8 +253,8 @@ Status CheckUnmatched(const ConversionRule& rule, const ShardSample& sample,
   const bool of_source = !rule.source()->Contains(*sample.unmatched_differ.begin());
   const Strategy& strategy = of_source ? *rule.source() : *rule.target();
   return MismatchError(fmt::format(
-      "{}: has no layout for {} matrices of the files, and of a sample of these {} differ between "
-      "ranks, as shards do: {}; each would be {}. Give a strategy with the names of the files; {}",
+      "{}: has no layout for {} matrices of the files. In a sample {} differ between ranks, as "
+      "shards do: {}; each would be {}. Give a strategy with the names of the files; {}",
       Escape(strategy.path()), options.unmatched.size(), names.size(), FirstOf(names),
       of_source ? "taken from one source rank as if it had the full tensor"
                 : "written as it stands, not cut",
@@ -274,7 +274,7 @@ std::string CountersWarning(const ShardSample& sample) {
     counters.Add(fmt::format("{} is {}", Quote(name), list.Joined()));
   }
   return fmt::format(
-      "ranks disagree in what training counts: {}; are all files of one step of one run?",
+      "ranks have different training counters: {}; do all files come from one step of one run?",
       counters.Joined("; "));
 }
 

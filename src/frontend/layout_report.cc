@@ -217,7 +217,7 @@ Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
   for (const std::string& name : names) {
     const auto found = findings.parameters.find(name);
     if (found == findings.parameters.end()) {
-      return NotFoundError(fmt::format("none of the {} parameters that are written is {}",
+      return NotFoundError(fmt::format("{1}: is not among the {0} parameters that are written",
                                        findings.parameters.size(), Quote(name)));
     }
     ParameterGrids both{InfoOf(*found), {}, {}};
@@ -296,9 +296,8 @@ Result<RankFiles> FilesOf(const ConvertOptions& options) {
 Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   if (!options.parameters.empty()) {
     return InvalidArgumentError(
-        "without `source.strategy` or `target.strategy` nothing is known of how parameters are "
-        "cut: name "
-        "a strategy, or leave `parameters` out");
+        "`parameters` needs `source.strategy` or `target.strategy`, which tell how parameters are "
+        "cut: give a strategy, or leave `parameters` out");
   }
   RESHARD_ASSIGN_OR_RETURN(const RankFiles found, FilesOf(options.conversion));
   LayoutReport report;

@@ -75,7 +75,7 @@ Status CheckMountPlace(const std::string& folder, const SourceSpec& source) {
   RESHARD_ASSIGN_OR_RETURN(const auto entries, storage.List(folder));
   if (entries.empty()) return {};
   return AlreadyExistsError(fmt::format(
-      "{}: is not empty, and the mount would hide what it has, such as {}; choose an empty folder",
+      "{}: is not empty, and the mount would hide its content, such as {}; choose an empty folder",
       Escape(folder), Quote(entries.front().name)));
 }
 

@@ -282,7 +282,8 @@ class Fields {
   }
 
   void Put(const StrategyMergeReport& report, const ReportedCall& call) {
-    Begin("MergedStrategyReport", kReport, "The strategy of a pipeline, of one file a stage.")
+    Begin("MergedStrategyReport", kReport,
+          "The strategy of a pipeline, merged from one file for each stage.")
         .Add("output", call.place)
         .Add("stages", report.stages)
         .Add("bytes", report.bytes)
@@ -299,7 +300,7 @@ class Fields {
   }
 
   void Put(const CutTensor& cut) {
-    Begin("CutParameter", "FullParameter", "And what it is cut into.");
+    Begin("CutParameter", "FullParameter", "A full parameter and the layout that cuts it.");
     AddTensor(cut.tensor)
         .Add("stage", cut.tensor.stage)
         .Add("in_strategy", cut.tensor.in_strategy)
@@ -340,7 +341,7 @@ class Fields {
   }
 
   void Put(const Findings& findings) {
-    Begin("Findings", {}, "What opening and planning a conversion has found.");
+    Begin("Findings", {}, "The findings of opening and planning a conversion.");
     AddFindings(findings)
         .Add("sample", findings.sample)
         .Add("warnings", findings.warnings)
@@ -373,7 +374,7 @@ class Fields {
   }
 
   void Put(const InspectFailure& failure) {
-    Begin("Failure", {}, "What could not be read.")
+    Begin("Failure", {}, "A file that could not be read.")
         .Add("path", failure.path)
         .Add("code", StatusCodeName(failure.status.code()));
     to_.Name("message");
@@ -398,7 +399,8 @@ class Fields {
   }
 
   void Put(const Inspection& inspection) {
-    Begin("InspectReport", kReport, "What inspect found. What could not be read is in `errors`.");
+    Begin("InspectReport", kReport,
+          "The files that inspect read. `errors` lists the files that could not be read.");
     if (types_ != nullptr) Add("checkpoints", std::vector<InspectedFile>());
     Add("strategies", inspection.strategies)
         .Add("totals", inspection.totals)
@@ -444,12 +446,12 @@ class Fields {
   }
 
   void Put(const StatisticsReport::Parameter& parameter) {
-    Begin("FullValues", "FullParameter", "And what its content is.");
+    Begin("FullValues", "FullParameter", "A full parameter and statistics of its values.");
     AddTensor(parameter).Add("statistics", parameter.statistics).End();
   }
 
   void Put(const Findings::Totals& totals) {
-    Begin("ParameterTotals", {}, "Elements of the weights, and of the optimizer's copies of them.")
+    Begin("ParameterTotals", {}, "Elements of the weights, and of the optimizer's states.")
         .Add("weights", totals.weights)
         .Add("optimizer", totals.optimizer)
         .End();
@@ -583,7 +585,7 @@ class Fields {
   }
 
   void Put(const Warning& warning) {
-    Begin("WarningMessage", {}, "What a call that went well says all the same; `code` is stable.")
+    Begin("WarningMessage", {}, "A warning of a call that succeeded; `code` is stable.")
         .Add("code", WarningCodeName(warning.code));
     to_.Name("message");
     to_.Message(warning.message);
@@ -591,7 +593,7 @@ class Fields {
   }
 
   void Put(const ConvertReport::Worker& report) {
-    Begin("ShardOutcome", {}, "What became of one process's share.")
+    Begin("ShardOutcome", {}, "The outcome of the share of one process.")
         .Add("index", report.shard.index)
         .Add("count", report.shard.count)
         .Add("published", report.published)
@@ -671,7 +673,8 @@ class Fields {
     if (statistics == nullptr) {
       Begin("StoredParameter", {}, "A parameter as its file holds it.");
     } else {
-      Begin("MeasuredParameter", "StoredParameter", "The same with what its content is.");
+      Begin("MeasuredParameter", "StoredParameter",
+            "A stored parameter and statistics of its values.");
     }
     const bool is_map = array.kind == ArrayKind::kMapTensor;
     Add("name", array.name)

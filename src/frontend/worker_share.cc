@@ -16,7 +16,7 @@ Result<WorkerShare> Checked(uint64_t index, uint64_t count, const std::string& f
   const WorkerShare shard{index, count};
   if (IsWorkerShare(shard)) return shard;
   return InvalidArgumentError(
-      fmt::format("{}: shard {} of {}; shards count from 0 to n - 1, and there are at most {}",
+      fmt::format("{}: share {} of {}; shares count from 0 to n - 1, and there are at most {}",
                   from, index, count, kMaxWorkers));
 }
 
@@ -130,14 +130,14 @@ Found FromSlurm(const Environment& environment) {
   if (!slurm->process) return std::optional<WorkerShare>();
   if (!slurm->by_srun && tasks > 1) {
     return InvalidArgumentError(
-        fmt::format("`shard=auto`: a Slurm job of {} tasks, but this process is none of them: it "
-                    "was not started by srun; start it by srun, or give `shard=i/n`",
+        fmt::format("`shard=auto`: the Slurm job has {} tasks, but srun did not start this "
+                    "process; start it by srun, or give `shard=i/n`",
                     tasks));
   }
   if (!slurm->tasks) {
     return InvalidArgumentError(
-        "`shard=auto`: a Slurm batch script of one process; start it by srun, or submit an array"
-        ", or give `shard=i/n`");
+        "`shard=auto`: this Slurm batch script has one process; start it by srun, or submit an "
+        "array, or give `shard=i/n`");
   }
   return FromPair(environment, "SLURM_PROCID", "SLURM_NTASKS");
 }

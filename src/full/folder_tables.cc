@@ -43,9 +43,9 @@ Result<IndexedFile> WithNames(IndexedFile read, const std::map<std::string, std:
   if (!any) return read;
   IndexedFile renamed = WithTable(read, std::move(builder));
   if (const auto twice = renamed.table().FindTwice()) {
-    return MismatchError(fmt::format(
-        "{}: `name_map` gives two parameters the name {}; remove one of them from the map",
-        Escape(path), Quote(twice->first->name)));
+    return MismatchError(
+        fmt::format("{}: `name_map` gives two parameters the name {}; remove one from the map",
+                    Escape(path), Quote(twice->first->name)));
   }
   return renamed;
 }
@@ -71,9 +71,9 @@ Status RenameWeights(const std::map<std::string, std::string>& new_names, const 
       weights.weights.begin(), weights.weights.end(),
       [](const MappedWeight& a, const MappedWeight& b) { return a.name == b.name; });
   if (twice == weights.weights.end()) return {};
-  return MismatchError(fmt::format(
-      "{}: `name_map` gives two parameters the name {}; remove one of them from the map",
-      Escape(index), Quote(std::string(twice->name))));
+  return MismatchError(
+      fmt::format("{}: `name_map` gives two parameters the name {}; remove one from the map",
+                  Escape(index), Quote(std::string(twice->name))));
 }
 
 FolderTables::FolderTables(WeightMap weights, std::optional<int64_t> rest, std::string index,
@@ -109,7 +109,7 @@ Result<IndexedFile> FolderTables::Choose(IndexedFile read, const std::string& pa
     }
     if (!lost.empty()) {
       return MismatchError(fmt::format(
-          "{}: lacks {} of the {} tensors that {} says it has: {}; are these files of one folder? "
+          "{}: lacks {} of the {} tensors that {} lists: {}; do the files come from one folder? "
           "Leave them out with `exclude`, or get the files and the index anew",
           Escape(path), lost.size(), expected.size(), Escape(index_), FirstOf(lost)));
     }

@@ -93,16 +93,16 @@ Status AddIndexed(const WeightMap& weights, const SourceRequest& request, FoundS
   if (missing.count() == 0) return {};
   const std::string index = Escape(request.files.path(found.index->id));
   if (missing.count() == weights.files.size()) {
-    return MismatchError(fmt::format(
-        "{}: names {} file{}, none of which is there: {}; is it the index of another folder? Copy "
-        "the files beside it, or remove it",
-        index, missing.count(), missing.count() == 1 ? "" : "s", missing.Joined()));
+    return MismatchError(
+        fmt::format("{}: names {} file{}, but all are missing: {}; is it the index of another "
+                    "folder? Copy the files beside it, or remove it",
+                    index, missing.count(), missing.count() == 1 ? "" : "s", missing.Joined()));
   }
-  return MismatchError(fmt::format(
-      "{}: names {} files, and {} of them {} not there: {}; complete the folder, or leave their "
-      "tensors out with `exclude`",
-      index, weights.files.size(), missing.count(), missing.count() == 1 ? "is" : "are",
-      missing.Joined()));
+  return MismatchError(
+      fmt::format("{}: names {} files, but {} {} missing: {}; complete the folder, or leave their "
+                  "tensors out with `exclude`",
+                  index, weights.files.size(), missing.count(), missing.count() == 1 ? "is" : "are",
+                  missing.Joined()));
 }
 
 // Says which checkpoints of the folder are left out; `taken` is the index, or the one file.

@@ -75,10 +75,10 @@ bool LocalFile::DropCached(ByteRange range) const {
 Status LocalFile::CheckUnchanged() const {
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity now, IdentityOfOpen(descriptor_.get(), path()));
   if (now == identity()) return {};
-  return ChangedError(fmt::format(
-      "{}: the file changed while it was in use: {}; start again when nothing writes to the "
-      "sources",
-      Escape(path()), DescribeChange(identity(), now)));
+  return ChangedError(
+      fmt::format("{}: the file changed while it was in use: {}; start again when no program "
+                  "writes to the sources",
+                  Escape(path()), DescribeChange(identity(), now)));
 }
 
 Status LocalFile::ExplainFault(uint64_t offset) const {

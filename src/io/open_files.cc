@@ -16,7 +16,7 @@
 namespace reshard {
 namespace {
 
-constexpr std::string_view kAdvice = "start again when nothing writes to the sources";
+constexpr std::string_view kAdvice = "start again when no program writes to the sources";
 
 // Returns the change of a file in words, if it has changed. `now` is the present identity, or an
 // error. Only the errors for a missing or replaced file count as a change; others are returned.

@@ -107,7 +107,7 @@ bool TakeStamps(std::string_view& text, std::vector<SourceStamp>& stamps) {
 // The words for a number of workers, or for a run without workers.
 std::string Runs(uint64_t workers) {
   if (workers == 0) return "by one run alone";
-  return fmt::format("as {} {}", workers, workers == 1 ? "shard" : "shards");
+  return fmt::format("as {} {}", workers, workers == 1 ? "share" : "shares");
 }
 
 // Returns the lines of `text`, which ends with a line's end.
@@ -152,8 +152,8 @@ std::string HowToGoOn(uint64_t workers, const std::vector<uint64_t>& outstanding
   names.reserve(outstanding.size());
   for (const uint64_t worker : outstanding) names.push_back(fmt::format("{}/{}", worker, workers));
   return fmt::format(
-      "not finished: {}; run {} with `shard={}`, or, of a job array, requeue the task (a new array "
-      "of one task is shard 0/1)",
+      "not finished: {}; run {} with `shard={}`, or, in a job array, requeue the task (a new array "
+      "with one task is share 0/1)",
       FirstOf(names), names.size() == 1 ? "it" : "each", names.front());
 }
 
@@ -244,7 +244,7 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
   job.checksum = checksum == "yes";
   job.workers = *ParseNumber<uint64_t>(workers);
   if (job.workers > kMaxWorkers) {
-    return CorruptError(fmt::format("{}: expected at most {} shards, found {}; remove its folder",
+    return CorruptError(fmt::format("{}: expected at most {} shares, found {}; remove its folder",
                                     Escape(path), kMaxWorkers, job.workers));
   }
   job.states_crc = TakeLine(text, kCrcKey, nothing);
@@ -323,7 +323,7 @@ Status CheckSameJob(const JobText& left, const JobText& own, const std::string& 
   }
   if (left.sources != own.sources) {
     return ChangedError(
-        fmt::format("{}: the sources are not what they were when the interrupted run began: {}; {}",
+        fmt::format("{}: the sources have changed since the interrupted run began: {}; {}",
                     Escape(path), DescribeSources(left, own), advice));
   }
   if (left.checksum != own.checksum) {

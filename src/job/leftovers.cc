@@ -136,9 +136,9 @@ Status CheckPublished(const OutputDirectory& target) {
   RESHARD_ASSIGN_OR_RETURN(std::vector<std::string> names, target.Names());
   std::erase_if(names, [](const std::string& name) { return !IsManifestName(name); });
   if (names.empty()) {
-    return NotFoundError(fmt::format(
-        "{}: neither a published set nor files that shards have staged; run the shards first",
-        Escape(target.path())));
+    return NotFoundError(
+        fmt::format("{}: has no published set and no staged files of shares; run the shares first",
+                    Escape(target.path())));
   }
   for (const std::string& name : names) {
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes, target.ReadFile(name, kMaxManifestBytes));

@@ -128,9 +128,9 @@ Result<std::vector<ManifestFile>> ReportAbandoned(const JobSpec& spec, const Sup
   if (!pruning.kept.empty()) {
     report.warnings.push_back(
         {WarningCode::kFilesAbandoned,
-         fmt::format("{}: `prune` leaves {} files of an earlier conversion alone, which are not "
-                     "what it wrote there, or encrypted with another key: {}; remove them "
-                     "yourself, if they are not wanted",
+         fmt::format("{}: `prune` leaves {} files of an earlier conversion alone, which have "
+                     "changed since, or are encrypted with another key: {}; remove them yourself "
+                     "if you do not need them",
                      Escape(target.path()), pruning.kept.size(), FirstOf(pruning.kept))});
   } else if (!left.empty()) {
     report.warnings.push_back(FilesLeft(target.path(), names));
@@ -162,7 +162,7 @@ Status ReportLost(const CheckChoice& checks, const std::map<std::string, LostVal
                                   report.warnings);
   if (report.values_lost > 0 && checks.refuse_overflow) {
     return MismatchError(report.warnings.back().message +
-                         "; nothing was published: cast to a dtype of a larger range, or leave "
+                         "; no file was published: cast to a dtype of a larger range, or leave "
                          "these parameters as they are");
   }
   report.values_zeroed = WarnOfLost(

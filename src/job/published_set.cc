@@ -117,7 +117,7 @@ Result<PublishedSet> FindPublished(const OutputDirectory& target, const JobSpec&
   const bool is_refused = std::any_of(set.lost.begin(), set.lost.end(),
                                       [](const auto& lost) { return lost.second.values > 0; });
   if (spec.checks.refuse_overflow && is_refused) {
-    set.difference = "casts made values of it infinite or NaN";
+    set.difference = "casts made some values infinite or NaN";
   }
   for (const ManifestFile& own : spec.files) {
     if (!set.difference.empty()) return set;

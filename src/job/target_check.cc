@@ -22,7 +22,7 @@ namespace {
 using EntryType = OutputDirectory::EntryType;
 
 constexpr const char* kForceAdvice =
-    "pass `force` to replace what is there, or choose another target";
+    "pass `force` to replace existing files, or choose another target";
 
 struct Names {
   std::vector<std::string> existing;  // files that could be replaced
@@ -57,7 +57,7 @@ Status CheckPlace(const OutputDirectory& target, const std::string& path,
     existing.push_back(path);
   } else {
     names.blocked.push_back(
-        fmt::format("{}: expected a file or nothing, found something else; remove it or choose "
+        fmt::format("{}: expected a file or a free name, found something else; remove it or choose "
                     "another target folder",
                     Escape(folder.PathOf((*place)->name))));
   }
@@ -131,13 +131,13 @@ Status CheckSameSources(const std::string& path, const Manifest& manifest, const
     if (known == sizes.end() || known->second == source.size) continue;
     return MismatchError(fmt::format(
         "{}: made from a source file {} of {} bytes, which has {} now: another checkpoint; choose "
-        "another target folder, or pass `force` to give up what is there",
+        "another target folder, or pass `force` to abandon the existing set",
         Escape(path), Quote(source.path), known->second, source.size));
   }
   if (spec.other_source.empty()) return {};
   return MismatchError(fmt::format(
       "{}: made from a source file {} of another content than it has now, by a digest: another "
-      "checkpoint; choose another target folder, or pass `force` to give up what is there",
+      "checkpoint; choose another target folder, or pass `force` to abandon the existing set",
       Escape(path), Quote(spec.other_source)));
 }
 
@@ -191,8 +191,8 @@ Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec&
   }
   if (spec.output.prune && !findings.has_manifest) {
     return NotFoundError(
-        fmt::format("{}: `prune` removes what only the replaced manifest lists, and there is none "
-                    "that can be read; leave the option out",
+        fmt::format("{}: `prune` removes files that only the replaced manifest lists, and no "
+                    "readable manifest is there; leave the option out",
                     Escape(target.path())));
   }
   return findings;

@@ -152,7 +152,7 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
       // Files that are going to be there once that publication is completed.
       if (leftover.fate == Fate::kComplete && !replace && ShareAny(leftover.files, spec.files)) {
         return AlreadyExistsError(
-            fmt::format("{}: an interrupted run of the same plan wrote some of these files; pass "
+            fmt::format("{}: an interrupted run of the same plan wrote some target files; pass "
                         "`force` to replace them",
                         Escape(spec.target.folder)));
       }

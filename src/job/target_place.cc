@@ -95,7 +95,7 @@ Status ProveMoves(const OutputDirectory& staging, const OutputDirectory& target,
     if (Status moved = from.Rename(kProbe, place->folder, kProbe); !moved.ok()) {
       (void)from.RemoveFile(kProbe);
       return {moved.code(),
-              fmt::format("{}: staged files cannot be moved there: {}; nothing was replaced",
+              fmt::format("{}: staged files cannot be moved there: {}; no file was replaced",
                           Escape(place->folder.path()), moved.message())};
     }
     last = std::move(place->folder);

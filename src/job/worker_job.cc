@@ -21,7 +21,7 @@ namespace {
 Status CheckWorker(const WorkerShare& worker) {
   if (IsWorkerShare(worker)) return {};
   return InvalidArgumentError(
-      fmt::format("shard {} of {}: expected a number from 0 to one less than the number of shards, "
+      fmt::format("share {} of {}: expected a number from 0 to one less than the number of shares, "
                   "which is at least 1 and at most {}",
                   worker.index, worker.count, kMaxWorkers));
 }
@@ -102,7 +102,7 @@ Status WorkerJob::Start() {
   if (!had) {
     const std::string holder = worker_lock_->Holder();
     return AlreadyExistsError(fmt::format(
-        "shard {}/{} of {} is at work in {}; give each process a number of its own", worker_->index,
+        "share {}/{} of {} is at work in {}; give each process its own number", worker_->index,
         worker_->count, Escape(target_.path()), holder.empty() ? "another process" : holder));
   }
   worker_lock_->Sign();
@@ -112,7 +112,7 @@ Status WorkerJob::Start() {
 // Others hold the lock: then they have to be about the same.
 Status WorkerJob::Join() {
   Status others = AlreadyExistsError(
-      fmt::format("{}: the shards of another conversion are writing there; wait until they have "
+      fmt::format("{}: the shares of another conversion are writing there; wait until they have "
                   "ended, or choose another target folder",
                   Escape(target_.path())));
   auto folder = JobFolder::Open(lock_.folder(), spec_.fingerprint);
@@ -175,10 +175,10 @@ Result<std::optional<WorkerJob>> WorkerJob::Open(const std::string& target_folde
     RESHARD_ASSIGN_OR_RETURN(std::optional<JobText> found, ReadEither(*job));
     if (!found || found->workers == 0) continue;
     if (folder) {
-      return AlreadyExistsError(fmt::format(
-          "{}: shards of two conversions, {} and {}, have left files; run those of one again with "
-          "`force`, or remove the folder of the other",
-          Escape(lock.folder().path()), fingerprint, name));
+      return AlreadyExistsError(
+          fmt::format("{}: shares of two conversions, {} and {}, have left files; run all shares "
+                      "of one conversion again with `force`, or remove the folder of the other",
+                      Escape(lock.folder().path()), fingerprint, name));
     }
     folder = std::move(*job);
     text = std::move(found);
@@ -256,8 +256,8 @@ Status WorkerJob::JoinFile(size_t number, bool wait, const Patience& patience) c
     if (!record && !wait) return {};
     if (!record) {
       return IoError(
-          fmt::format("{}: the record of the part at byte {} is missing, or is not what its shard "
-                      "wrote; remove the folder .reshard there, and run all shards again",
+          fmt::format("{}: the record of the part at byte {} is missing or has changed; remove the "
+                      "folder .reshard there, and run all shares again",
                       Escape(path), part.offset));
     }
     records.push_back(*std::move(record));
@@ -318,8 +318,8 @@ Status WorkerJob::CheckCanComplete(const JobText& journal) const {
   }
   if (whole) return {};
   return IoError(
-      fmt::format("{}: the set was being published or had been, but files of it, or its manifest, "
-                  "are missing or have changed; run all shards again",
+      fmt::format("{}: publication had begun, but the manifest or files of the set are missing or "
+                  "have changed; run all shares again",
                   Escape(target_.path())));
 }
 
@@ -333,8 +333,8 @@ Result<PublishReport> WorkerJob::Commit(const Patience& patience) {
     RESHARD_ASSIGN_OR_RETURN(const auto files, PublishedFiles(target_, spec_));
     if (!files) {
       return IoError(
-          fmt::format("{}: what the shards had staged is gone; another program, or "
-                      "another run, has removed it",
+          fmt::format("{}: the staged files of the shares are gone; another program, or another "
+                      "run, has removed them",
                       Escape(lock_.folder().PathOf(spec_.fingerprint))));
     }
     report.published = report.by_other = true;

@@ -195,8 +195,8 @@ class ClusterCutter {
     }
     if (cluster_.optimizer_shards == -1 && cluster_.data_parallel == 1) {
       return InvalidArgumentError(
-          "`optimizer_sharding` cuts over the replicas of `data_parallel`: expected 2 of them at "
-          "least, found 1");
+          "`optimizer_sharding` cuts over the replicas of `data_parallel`: expected at least 2 "
+          "replicas, found 1");
     }
     if (source_.parameters.empty()) {
       return MismatchError(
@@ -498,8 +498,7 @@ class ClusterCutter {
   }
 
   void Report() {
-    Warn(whole_, WarningCode::kNotCut,
-         "are known by no rule, so that each rank of a stage holds all of them");
+    Warn(whole_, WarningCode::kNotCut, "match no rule, so each rank of a stage holds them whole");
     Warn(matrices_without_layout_, WarningCode::kWithoutLayout,
          "have no layout in the source's strategy, and get none, so that conversions copy them as "
          "they stand");

@@ -110,7 +110,7 @@ Result<std::vector<LoneFile>> FindEachFile(const std::string& path, std::string_
   if (!files.empty()) return files;
   return NotFoundError(fmt::format(
       "{}: expected {} files{} in {}, found none", Escape(path), extension,
-      pattern.empty() ? "" : fmt::format(" whose names match `files` ({})", Quote(pattern)),
+      pattern.empty() ? "" : fmt::format(" with names that match `files` ({})", Quote(pattern)),
       entries.empty() ? "it or in folders that begin with \"rank\"" : "its rank folders"));
 }
 

@@ -151,11 +151,11 @@ Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part,
   if (const std::vector<ArrayPlace> places = HoldersOf(tensor, part); !places.empty()) {
     NumberRanges holders;
     for (const ArrayPlace& place : places) holders.Add(place.rank);
-    return MismatchError(fmt::format(
-        "no file has {}: the source strategy {} puts {} into {}, whose file{} not have the "
-        "parameter; is this the checkpoint's strategy?",
-        gap, Escape(strategy_.path()), part.box.dims() == 0 ? "it" : "them",
-        holders.ToWords("rank"), holders.count() == 1 ? " does" : "s do"));
+    return MismatchError(
+        fmt::format("no file has {}: the source strategy {} puts {} into {}, but the file{} not "
+                    "have the parameter; is this the checkpoint's strategy?",
+                    gap, Escape(strategy_.path()), part.box.dims() == 0 ? "it" : "them",
+                    holders.ToWords("rank"), holders.count() == 1 ? " does" : "s do"));
   }
   std::set<int64_t> lacking;
   AddLacking(tensor.stage, *tensor.grid, lacking);

@@ -54,11 +54,11 @@ Result<HolderGroups> HolderGroups::Make(std::vector<List> lists) {
       const auto [place, added] = groups.list_of_.emplace(rank, groups.lists_.size());
       if (added) continue;
       const List& other = groups.lists_[place->second];
-      return MismatchError(fmt::format(
-          "rank {} is in two lists of ranks that hold the same weights, {} in {} and {} in {}; are "
-          "these group_info files of one run?",
-          rank, FirstNumbers(other.ranks), Escape(other.path), FirstNumbers(list.ranks),
-          Escape(list.path)));
+      return MismatchError(
+          fmt::format("rank {} is in two lists of ranks that hold the same weights, {} in {} and "
+                      "{} in {}; do the group_info files come from one run?",
+                      rank, FirstNumbers(other.ranks), Escape(other.path), FirstNumbers(list.ranks),
+                      Escape(list.path)));
     }
     groups.lists_.push_back(std::move(list));
   }

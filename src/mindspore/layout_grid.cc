@@ -72,7 +72,7 @@ Status PlaceOptimizerShards(const ParameterLayout& layout, std::vector<Digit>& a
                                           "device matrix {}: {}",
                                           size, step, layout.device_matrix, why));
   };
-  if (size < -1 || step < 0) return error("neither may be negative, but for size -1");
+  if (size < -1 || step < 0) return error("expected a step from 0 on, and a size from -1 on");
   if (grid.cuts.empty()) return error("a scalar has no first dimension");
 
   std::vector<Digit> free;

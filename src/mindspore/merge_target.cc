@@ -121,7 +121,7 @@ Result<std::vector<Slice>> MergeBuilder::SlicesOf(std::string_view name) const {
 
 Status MergeBuilder::OtherType(const Slice& first, const Slice& slice) const {
   return MismatchError(
-      fmt::format("{}: expected {} as in {}, found {}; are these files of one checkpoint?",
+      fmt::format("{}: expected {} as in {}, found {}; do the files belong to one checkpoint?",
                   Where(slice.file, slice.parameter->name), DescribeType(*first.parameter),
                   Escape(files_.files.path(first.file)), DescribeType(*slice.parameter)));
 }
@@ -298,8 +298,8 @@ Result<std::unique_ptr<MergeTarget>> MergeSlices(const MergeFiles& files,
     const auto stages = strategy->stages().size();
     if (stages > 1) {
       return MismatchError(fmt::format(
-          "{}: has {} stages, but the slices of one stage are merged; give the strategy of that "
-          "stage, or convert the whole checkpoint without a target strategy",
+          "{}: has {} stages, but only slices from one stage can be merged; give the strategy for "
+          "this stage alone, or convert the whole checkpoint without a target strategy",
           Escape(strategy->path()), stages));
     }
     if (strategy->devices_per_stage() != static_cast<int64_t>(files.tables.size())) {

@@ -402,8 +402,8 @@ Result<const PlanFindings::Parameter*> MindSporeTarget::Note(const SourceTensor&
                             known->full_shape);
   if (known->source_name == tensor.name) return known;
   return MismatchError(
-      fmt::format("the parameters {} and {} would both be written as {}; rename one of them "
-                  "differently, or leave it out with `exclude`",
+      fmt::format("the parameters {} and {} would both be written as {}; rename one differently, "
+                  "or leave it out with `exclude`",
                   Quote(known->source_name), Quote(tensor.name), Quote(target_name)));
 }
 
@@ -412,12 +412,12 @@ Status MindSporeTarget::NoteConverted(const SourceTensor& tensor, PlanFindings& 
   RESHARD_ASSIGN_OR_RETURN(const PlanFindings::Parameter* const found, Note(tensor, findings));
   const PlanFindings::Parameter& known = *found;
   if (known.dtype == tensor.dtype && known.full_shape == tensor.full_shape) return {};
-  return MismatchError(fmt::format(
-      "{}: by this file it is {} {} in full, but {} {} by another: {}; are these ranks of one "
-      "checkpoint?",
-      source().Where(tensor.file, tensor.name), DTypeName(tensor.dtype),
-      ToString(tensor.full_shape), DTypeName(known.dtype), ToString(known.full_shape),
-      source().Where(known.file, tensor.name)));
+  return MismatchError(
+      fmt::format("{}: by this file it is {} {} in full, but {} {} by another: {}; do the ranks "
+                  "belong to one checkpoint?",
+                  source().Where(tensor.file, tensor.name), DTypeName(tensor.dtype),
+                  ToString(tensor.full_shape), DTypeName(known.dtype), ToString(known.full_shape),
+                  source().Where(known.file, tensor.name)));
 }
 
 Result<DType> MindSporeTarget::TargetDTypeOf(const SourceTensor& tensor) const {

@@ -53,7 +53,7 @@ constexpr std::string_view kFromPyTorch =
     "(safetensors.torch.save_file)";
 constexpr OtherFiles kOtherFiles[] = {
     {".distcp",
-     "the files of a PyTorch DCP checkpoint, which reshard does not read; make one file of them "
+     "the files of a PyTorch DCP checkpoint, which reshard does not read; merge them into one file "
      "(torch.distributed.checkpoint.format_utils.dcp_to_torch_save), and save its tensors as "
      "safetensors"},
     {".bin", kFromPyTorch},
@@ -98,9 +98,8 @@ std::string DescribeMindFormers(const std::vector<DirectoryEntry>& entries) {
   }
   if (files.count() == 0 || !Has(entries, "metadata.json")) return {};
   return fmt::format(
-      "a MindFormers 2.0 checkpoint, whose metadata.json says which file has which part ({}), "
-      "which reshard does not read; load it in MindFormers, and save it in rank folders or in one "
-      "file",
+      "a MindFormers 2.0 checkpoint ({}), which reshard does not read: metadata.json maps parts of "
+      "tensors to files; load it in MindFormers, and save it in rank folders or in one file",
       files.Joined());
 }
 
@@ -113,8 +112,8 @@ std::string DescribeOtherFolder(const std::vector<DirectoryEntry>& entries) {
   });
   if (dcp.count() > 0) {
     return fmt::format(
-        "shards of PyTorch's HuggingFaceStorageWriter, each of which has parts of tensors ({}); "
-        "make whole tensors of them with "
+        "shards of PyTorch's HuggingFaceStorageWriter, with parts of tensors in each file ({}); "
+        "merge them into whole tensors with "
         "torch.distributed.checkpoint.consolidate_safetensors_files",
         dcp.Joined());
   }
@@ -143,8 +142,8 @@ std::string DescribeOtherFolder(const std::vector<DirectoryEntry>& entries) {
       if (entry.is_directory) folders.Add(Escape(entry.name));
     }
     return fmt::format(
-        "a diffusers pipeline (model_index.json), whose models lie in folders of their own ({}); "
-        "give one of these",
+        "a diffusers pipeline (model_index.json) with each model in its own folder ({}); give one "
+        "folder",
         folders.Joined());
   }
   return DescribeOtherFiles(entries);

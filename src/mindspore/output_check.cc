@@ -66,7 +66,7 @@ class Belongings {
 
   // The role of `path` in the folder, in words; no value if it has none.
   std::optional<std::string> RoleOf(const std::string& path) const {
-    if (files_.contains(path)) return "it is a file of it";
+    if (files_.contains(path)) return "it is one of its files";
     const std::string first = path.substr(0, path.find('/'));
     if (first.starts_with("rank_")) {
       return fmt::format("it lies in {}, the folder of a rank", first);

@@ -47,7 +47,7 @@ Result<std::vector<RankListing>> ListRanks(const std::string& folder) {
     if (!rank) continue;
     const auto [place, added] = names.emplace(*rank, entry.name);
     if (!added) {
-      return MismatchError(fmt::format("{}: {} and {} both name rank {}; remove one of them",
+      return MismatchError(fmt::format("{}: {} and {} both name rank {}; remove one",
                                        Escape(folder), place->second, entry.name, *rank));
     }
   }
@@ -84,10 +84,11 @@ std::string GreatestCommonStep(const std::vector<RankListing>& ranks) {
   }
   for (const auto& [step, count] : folders) {
     if (count == with_files) {
-      return fmt::format("the latest step in all of them is {0} (`suffix={0}`)", StepName(step));
+      return fmt::format("the latest step that all ranks have is {0} (`suffix={0}`)",
+                         StepName(step));
     }
   }
-  return "no step is in all of them";
+  return "the ranks have no step in common";
 }
 
 // Returns the candidates for the choice; at most one if there is no choice.
@@ -258,7 +259,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
 
   if (open.count() > 0) {
     const std::string one = SuffixOfOne(ranks);
-    std::string advice = one.empty() ? "keep one of them, the others in another folder"
+    std::string advice = one.empty() ? "keep one, and move the others to another folder"
                                      : fmt::format(
                                            "choose by the end of the name, such as "
                                            "`suffix={}`",

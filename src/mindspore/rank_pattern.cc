@@ -97,7 +97,7 @@ Result<PatternPaths> MatchPattern(const std::string& pattern) {
     const auto [place, added] =
         found.paths.emplace(ParseNumber<int64_t>(*digits).value_or(0), path);
     if (!added) {
-      return MismatchError(fmt::format("{}: {} and {} both name rank {}; remove one of them",
+      return MismatchError(fmt::format("{}: {} and {} both name rank {}; remove one",
                                        Escape(pattern), Escape(place->second), Escape(path),
                                        place->first));
     }

@@ -82,11 +82,11 @@ KnownRanks InWords(const ConversionRule& rule) {
 Result<Warning> SayExtra(const SourceSpec& spec, const RankFolder& folder,
                          const ConversionRule& rule, const NumberRanges& extra) {
   if (rule.source() == nullptr) {
-    return MismatchError(fmt::format(
-        "{}: found {} beside rank 0, and no strategy that says how tensors are cut; give the one "
-        "that the checkpoint was saved with (`source.strategy`), or, where each rank has full "
-        "tensors, one of the files as the source",
-        SourceName(spec), extra.ToWords("rank")));
+    return MismatchError(
+        fmt::format("{}: found {} beside rank 0, but no strategy says how tensors are cut; give "
+                    "the strategy that the checkpoint was saved with (`source.strategy`). If each "
+                    "rank has full tensors, give one file as the source",
+                    SourceName(spec), extra.ToWords("rank")));
   }
   const KnownRanks known = InWords(rule);
   const std::string beyond = fmt::format(

@@ -234,7 +234,7 @@ class SpecReader final : public JsonReader {
     const bool of_entry = depth() > 1;
     const auto known = of_entry ? std::span<const std::string_view>(kEntryKeys) : kSpecKeys;
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      return Bad(Place(depth() - 1), fmt::format("no other keys than {}", fmt::join(known, ", ")),
+      return Bad(Place(depth() - 1), fmt::format("only the keys {}", fmt::join(known, ", ")),
                  Quote(key));
     }
     if (!(of_entry ? entry_keys_ : keys_).insert(key).second) {
@@ -341,9 +341,9 @@ Status CheckEntry(const StrategySpec& spec, const SpecEntry& entry) {
   if (entry.cuts) {
     for (const int64_t cut : *entry.cuts) parts = parts ? CheckedMul(*parts, cut) : parts;
     if (!parts || spec.devices % *parts != 0) {
-      return InvalidArgumentError(
-          fmt::format("{}: {}.cuts: expected cuts whose product divides the {} devices, found {}",
-                      Escape(spec.path), entry.place, spec.devices, *entry.cuts));
+      return InvalidArgumentError(fmt::format(
+          "{}: {}.cuts: expected cuts with a product that divides the {} devices, found {}",
+          Escape(spec.path), entry.place, spec.devices, *entry.cuts));
     }
   }
   const int64_t replicas = spec.devices / *parts;
@@ -399,13 +399,12 @@ Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec) {
       };
       if (entry.parameter.find_first_of("*?[\\") != std::string::npos) {
         return error(fmt::format(
-            "parameter: expected a name where no checkpoint is given, found the pattern {}",
+            "parameter: expected a name, as no checkpoint is given, found the pattern {}",
             Quote(entry.parameter)));
       }
       if (!entry.cuts) {
         return error(
-            "cuts: expected the cuts of each dimension where no checkpoint is given, "
-            "found none");
+            "cuts: expected the cuts of each dimension, as no checkpoint is given, found none");
       }
       layouts.push_back(Strategy::Entry{
           entry.parameter, LayoutOfCuts(spec.devices, *entry.cuts, entry.optimizer_shards)});

@@ -31,7 +31,7 @@ struct StrategyPair {
 
 Result<StrategyPair> LoadStrategies(const StrategyRef& source, const StrategyRef& target) {
   if (source.empty() && target.empty()) {
-    return InvalidArgumentError("neither a source strategy nor a target strategy is given");
+    return InvalidArgumentError("expected a source strategy or a target strategy, found none");
   }
   StrategyPair strategies;
   if (!source.empty()) {

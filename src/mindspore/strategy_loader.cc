@@ -127,8 +127,8 @@ Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& 
     if (StrategyEncodingOf(file.bytes) != StrategyEncodingOf(files.front().bytes)) {
       const bool json = StrategyEncodingOf(file.bytes) == StrategyEncoding::kJson;
       return MismatchError(
-          fmt::format("{} is JSON and {} is not; expected strategy files of one encoding in one "
-                      "folder; remove those of the other",
+          fmt::format("{} is JSON and {} is not; expected one encoding for all strategy files in a "
+                      "folder; keep the files of one encoding",
                       Escape(json ? file.path : files.front().path),
                       Escape(json ? files.front().path : file.path)));
     }

@@ -193,7 +193,7 @@ Status StrategyTables::SetStages(std::vector<LayoutTable> stages) {
     if (devices != devices_per_stage_) {
       return MismatchError(
           fmt::format("{}: the stages are for different device counts: in stage 0 {}, in stage {} "
-                      "{}; expected one count; are these stages of one run?",
+                      "{}; expected one count; do the stages belong to one run?",
                       Escape(path_), Devices(stages[0][0], devices_per_stage_), s,
                       Devices(stages[s][0], devices)));
     }
@@ -258,11 +258,10 @@ Result<Strategy> StrategyTables::FromStageFiles(std::string folder,
     }
     repeated += file.copies.size();
     if (!file.first_item_stage) {
-      return MismatchError(
-          fmt::format("{}: found no strategy item, whose stage would be the file's; expected one "
-                      "in each stage file of a folder; if there is one stage only, give the file "
-                      "itself",
-                      Escape(file.path)));
+      return MismatchError(fmt::format(
+          "{}: found no strategy item, which would tell the file's stage; expected one in each "
+          "stage file of a folder; if there is one stage only, give the file itself",
+          Escape(file.path)));
     }
     LayoutTable stage = std::move(file.layouts);
     stage.Finish(std::move(file.path));
@@ -279,10 +278,10 @@ Result<Strategy> StrategyTables::FromStageFiles(std::string folder,
     ++repeated;
   }
   if (by_stage.empty()) {
-    return MismatchError(fmt::format(
-        "{}: expected the strategy files of the stages, found only merged ones; give one of them "
-        "itself",
-        Escape(folder)));
+    return MismatchError(
+        fmt::format("{}: expected the strategy files of the stages, found only merged ones; give "
+                    "the path of one merged file",
+                    Escape(folder)));
   }
 
   std::vector<int64_t> numbers;
@@ -313,16 +312,16 @@ Result<Strategy> StrategyTables::FromLayouts(std::vector<LayoutTable> stages, bo
                                              int64_t own_stage) {
   if (stages.empty() ||
       std::any_of(stages.begin(), stages.end(), std::mem_fn(&LayoutTable::empty))) {
-    return InvalidArgumentError(fmt::format(
-        "{}: {}", kMadeStrategy,
-        stages.size() < 2 ? "has no parameters" : "has no parameters of one of its stages"));
+    return InvalidArgumentError(
+        fmt::format("{}: {}", kMadeStrategy,
+                    stages.size() < 2 ? "has no parameters" : "has a stage without parameters"));
   }
   if (!is_pipeline && IsMerged(stages.front())) {
-    return MismatchError(fmt::format(
-        "expected the name of a parameter without a stage, found only names such as {}, by which "
-        "readers take a strategy for that of a pipeline (0-NAME); make it one, of one stage "
-        "(\"stages\" in place of \"parameters\")",
-        Quote(stages.front()[0].name)));
+    return MismatchError(
+        fmt::format("expected the name of a parameter without a stage, found only names such as "
+                    "{}, which readers take for a pipeline's (0-NAME); write it as a pipeline with "
+                    "one stage (\"stages\" in place of \"parameters\")",
+                    Quote(stages.front()[0].name)));
   }
   for (LayoutTable& stage : stages) stage.Finish(std::string(kMadeStrategy));
   const auto made = std::make_shared<StrategyTables>(

@@ -374,7 +374,7 @@ Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& o
       const auto [other, is_new] = old_names.emplace(*new_name, name);
       if (!is_new) {
         return InvalidArgumentError(fmt::format(
-            "{}: the parameters {} and {} would both be called {}; rename one of them differently",
+            "{}: the parameters {} and {} would both be called {}; rename one differently",
             Escape(options.input), Quote(other->second), Quote(name), Quote(*new_name)));
       }
       stages[s].push_back(Strategy::Entry{*new_name, layout});

@@ -219,12 +219,11 @@ Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
       const int64_t rank = rule_.SourceRank(stage, local);
       if (!source().ranks().files.contains(rank)) missing.Add(rank);
     }
-    return MismatchError(fmt::format(
-        "{} parameters of {} are in none of the files of stage {}, which do not all hold the same "
-        "ones: {}; add the "
-        "folders of the missing {}",
-        lost.size(), Escape(rule_.source()->path()), stage, FirstOf(lost),
-        missing.ToWords("rank")));
+    return MismatchError(
+        fmt::format("{} parameters of {} are missing in the files of stage {}, which hold "
+                    "different parameters: {}; add the folders of the missing {}",
+                    lost.size(), Escape(rule_.source()->path()), stage, FirstOf(lost),
+                    missing.ToWords("rank")));
   }
   return {};
 }
@@ -240,9 +239,8 @@ Status MindSporeTarget::CheckMissingReplicas() const {
   RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, source().CensusOf(0));
   if (!census->files_differ) return {};
   return MismatchError(fmt::format(
-      "the files of ranks {}, which by `group_info` hold the same full tensors, do not all "
-      "have the same parameters, as when redundancy was removed, and those of {} are "
-      "missing; add them",
+      "by `group_info` the ranks {} hold the same full tensors, but their files hold different "
+      "parameters, as when redundancy was removed. The files of {} are missing; add them",
       RangesOf({holders.begin(), holders.end()}), missing.ToWords("rank")));
 }
 

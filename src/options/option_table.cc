@@ -73,7 +73,8 @@ constexpr Option kOptions[] = {
      .type = OptionType::kFile,
      .calls = kConversions | kRanksCall,
      .value = "S",
-     .help = "Strategy of the source, a file or a folder of stage files; none: full tensors",
+     .help = "Strategy of the source, a file or a folder of stage files; without it, SRC has full "
+             "tensors",
      .effect = Effect::kBytesToldApart,
      .place = At<&Parts::source, &SourceSpec::strategy>},
     {.name = "target.strategy",
@@ -81,7 +82,7 @@ constexpr Option kOptions[] = {
      .type = OptionType::kFile,
      .calls = kConversions | kRanksCall,
      .value = "D",
-     .help = "Strategy of the target, as above; none: full tensors in one rank",
+     .help = "Strategy of the target, a file or a folder; without it, full tensors in one rank",
      .effect = Effect::kBytesToldApart,
      .place = At<&Parts::target, &TargetSpec::strategy>},
     {.name = "a.strategy",
@@ -156,7 +157,7 @@ constexpr Option kOptions[] = {
      .word = "segments",
      .calls = kMergeCall,
      .help = "Merge segments: each of FILES (a checkpoint, or a folder of some) holds whole "
-             "parameters; what several hold has to be equal",
+             "parameters; a parameter in several files has to be equal in all",
      .place = At<&Parts::segments>},
     {.name = "values",
      .word = "values",
@@ -192,8 +193,8 @@ constexpr Option kOptions[] = {
      .word = "resume",
      .type = OptionType::kSwitchOrWord,
      .calls = kWrites | kRecodeCall,
-     .help = "Keep what an interrupted run of the same command finished; =verify checks its "
-             "digests first",
+     .help = "Keep the files that an interrupted run of the same command finished; =verify checks "
+             "their digests first",
      .words = kResumes,
      .place = WordAt<&Parts::output, &OutputChoice::resume>},
     {.name = "format",
@@ -227,7 +228,8 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kAgainstCall | kViews,
      .group = "Source",
      .value = "RANK=FILE",
-     .help = "File of one source rank, instead of SRC; with --rank, those that these ranks need",
+     .help = "File of one source rank, instead of SRC; with --rank, give only the files that these "
+             "ranks need",
      .effect = Effect::kBytesToldApart,
      .place = At<&Parts::source, &SourceSpec::files>},
     {.name = "suffix",
@@ -245,7 +247,8 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kAgainstCall | kViews,
      .group = "Source",
      .value = "MAP.json",
-     .help = "JSON file {\"name\": \"name in the source\", ...}, where the source has other names",
+     .help = "JSON file {\"name\": \"name in the source\", ...}, if the source has other names "
+             "than the strategies",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::source, &SourceSpec::name_map>},
     {.name = "group_info",
@@ -254,8 +257,8 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kAgainstCall | kViews,
      .group = "Source",
      .value = "FILE",
-     .help = "group_info.pb of the training run, or a pattern with {rank}; ranks in one list "
-             "replace each other",
+     .help = "group_info.pb of the training run, or a pattern with {rank}; ranks in one list hold "
+             "the same weights",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::source, &SourceSpec::group_info>},
     {.name = "key",
@@ -326,8 +329,8 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kRecodeCall,
      .group = "Target",
      .value = "MODE",
-     .help = "Encrypt the target .ckpt files by AES-GCM, AES-CBC or SM4-CBC; needs one of the next "
-             "two",
+     .help = "Encrypt the target .ckpt files by AES-GCM, AES-CBC or SM4-CBC; needs "
+             "--encrypt-key-file or --encrypt-key-env",
      .words = kModes,
      .effect = Effect::kBytesAsBefore,
      .place = WordAt<&Parts::target, &TargetSpec::encryption>},
@@ -407,7 +410,7 @@ constexpr Option kOptions[] = {
      .calls = kConversions | kMergeCall | kDigestCall | kDiffCall,
      .group = "Parameters",
      .value = "GLOB",
-     .help = "Only parameters whose names in the source match GLOB",
+     .help = "Only parameters with source names that match GLOB",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::include>},
     {.name = "include",
@@ -416,14 +419,14 @@ constexpr Option kOptions[] = {
      .type = OptionType::kTexts,
      .calls = kInspectCall | kShowStrategyCall,
      .value = "GLOB",
-     .help = "Only parameters whose names match GLOB",
+     .help = "Only parameters with names that match GLOB",
      .place = At<&Parts::include>},
     {.name = "exclude",
      .word = "exclude",
      .type = OptionType::kTexts,
      .calls = kInspectCall | kShowStrategyCall,
      .value = "GLOB",
-     .help = "Leave out what matches GLOB; wins over --include",
+     .help = "Leave out parameters that match GLOB; wins over --include",
      .place = At<&Parts::exclude>},
     {.name = "exclude",
      .word = "exclude",
@@ -431,7 +434,7 @@ constexpr Option kOptions[] = {
      .calls = kConversions | kMergeCall | kDigestCall | kDiffCall,
      .group = "Parameters",
      .value = "GLOB",
-     .help = "Leave out what matches GLOB; wins over --include",
+     .help = "Leave out parameters that match GLOB; wins over --include",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::exclude>},
     {.name = "renames",
@@ -457,9 +460,9 @@ constexpr Option kOptions[] = {
      .calls = kConversions,
      .group = "Parameters",
      .value = "[GLOB=]TYPE",
-     .help = "Cast floats whose source names match GLOB (without it: all but optimizer states and "
-             "tensors of one element) to TYPE: float16, bfloat16, float32, float64, float8_e4m3fn, "
-             "float8_e5m2 or keep; the first match counts",
+     .help = "Cast floats with source names that match GLOB to TYPE (without GLOB: all but "
+             "optimizer states and one-element tensors): float16, bfloat16, float32, float64, "
+             "float8_e4m3fn, float8_e5m2 or keep; the first match counts",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::selection, &Selection::casts>},
     {.name = "checks.refuse_overflow",
@@ -511,8 +514,8 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kViews,
      .group = "Checks",
      .value = "CKPT",
-     .help = "Refuse other dtypes or full shapes than those of CKPT, a full checkpoint (file or "
-             "folder) of the same model",
+     .help = "Fail unless dtypes and full shapes equal CKPT's, a full checkpoint (file or folder) "
+             "of the same model",
      .place = At<&Parts::checks, &CheckChoice::reference>},
     {.name = "checks.parameters",
      .word = "expect_parameters",
@@ -520,21 +523,19 @@ constexpr Option kOptions[] = {
      .calls = kWrites | kViews,
      .group = "Checks",
      .value = "N",
-     .help = "Refuse a source of more or fewer parameters, as in 6.74B; counted to the digits that "
-             "are given",
+     .help = "Fail unless the source has N parameters, rounded as given (6.74B)",
      .place = At<&Parts::checks, &CheckChoice::parameters>},
     {.name = "partial",
      .word = "partial",
      .calls = kWrites | kMergeCall | kViews,
      .group = "Checks",
-     .help = "Take a file that says it is one of several, as -00001-of-00002 does, without the "
-             "others",
+     .help = "Convert a file of a numbered set, such as -00001-of-00002, without the other files",
      .place = At<&Parts::checks, &CheckChoice::partial>},
     {.name = "checksum",
      .word = "no_checksum",
      .calls = kWrites | kRecodeCall | kViews,
      .group = "Checks",
-     .help = "Neither check nor write checksums; verify then compares sizes only",
+     .help = "Do not check or write checksums; verify then compares sizes only",
      .negates = true,
      .place = At<&Parts::checks, &CheckChoice::checksum>},
 

@@ -111,8 +111,8 @@ Result<std::optional<std::string>> MountedOn(const std::string& path) {
 Status Unmount(const std::string& path) {
   if (umount2(path.c_str(), UMOUNT_NOFOLLOW) == 0) return {};
   if (errno == EBUSY) {
-    return AlreadyExistsError(fmt::format(
-        "{}: is in use; close what is open there, and leave its folders", Escape(path)));
+    return AlreadyExistsError(
+        fmt::format("{}: is in use; close its open files, and leave its folders", Escape(path)));
   }
   if (errno != EPERM) return ErrnoStatus(errno, "unmount", path);
   return UnmountByHelper(path);

@@ -67,10 +67,10 @@ Status Extend(int fd, uint64_t size, const std::string& path) {
   struct stat found {};
   if (fstat(fd, &found) != 0) return ErrnoStatus(errno, "look up", path);
   if (static_cast<uint64_t>(found.st_size) > size) {
-    return MismatchError(fmt::format(
-        "{}: has {} bytes, expected {}; another plan's file is in the way: remove the folder "
-        ".reshard there when nothing writes to it",
-        Escape(path), found.st_size, size));
+    return MismatchError(
+        fmt::format("{}: has {} bytes, expected {}; another plan's file is in the way: remove the "
+                    "folder .reshard there when no program writes to it",
+                    Escape(path), found.st_size, size));
   }
   if (static_cast<uint64_t>(found.st_size) == size) return {};
   if (Uninterrupted([&] { return ftruncate(fd, static_cast<off_t>(size)); }) == 0) return {};

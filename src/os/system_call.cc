@@ -27,8 +27,8 @@ std::string_view Advice(int error) {
       return "the disk quota is used up; free some space, or choose a target on another file "
              "system";
     case EFBIG:
-      return "the file exceeds what this file system or `ulimit -f` allows; raise the limit, or "
-             "choose another target";
+      return "the file exceeds the limit of this file system or of `ulimit -f`; raise the limit, "
+             "or choose another target";
     case EMFILE:
       return "this process has too many open files; raise `ulimit -n`";
     case ENFILE:

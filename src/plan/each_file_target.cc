@@ -37,7 +37,7 @@ Status CheckNames(const ParameterChoice& choice, const std::vector<std::string>&
     const auto [other, is_new] = taken.emplace(*target_name, name);
     if (is_new) continue;
     return MismatchError(fmt::format(
-        "{}: the parameters {} and {} would both be written as {}; rename one of them differently",
+        "{}: the parameters {} and {} would both be written as {}; rename one differently",
         Escape(path), Quote(other->second), Quote(name), Quote(other->first)));
   }
   return {};

@@ -166,9 +166,8 @@ Result<DType> ParameterChoice::TargetDType(std::string_view name, DType dtype,
 Status ParameterChoice::NothingTaken(uint64_t parameters, std::string_view name,
                                      std::string_view what) {
   return InvalidArgumentError(
-      fmt::format("nothing is left to be {}: `include` and `exclude` leave out all {} parameters; "
-                  "a pattern has "
-                  "to match a whole name, such as {}",
+      fmt::format("no parameter is left to be {}: `include` and `exclude` leave out all {} "
+                  "parameters; a pattern has to match a whole name, such as {}",
                   what, parameters, Quote(name)));
 }
 

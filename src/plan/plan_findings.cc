@@ -133,7 +133,7 @@ std::vector<Warning> PlanFindings::Warnings() const {
       "avoids it)");
   add(WarningCode::kWithoutLayout, not_in_source_strategy,
       "without a layout in the source strategy, taken from one source rank as if it had the full "
-      "tensor (if ranks hold shards of them, the strategy is incomplete)");
+      "tensor (if ranks hold shards, the strategy is incomplete)");
   add(WarningCode::kWithoutLayout, not_in_target_strategy,
       "without a layout in the target strategy, written in full for each rank");
   if (!absent.empty()) {
@@ -149,7 +149,7 @@ std::vector<Warning> PlanFindings::Warnings() const {
                      absent.size(), absent.size() == 1 ? "" : "s", names.Joined())});
   }
   add(WarningCode::kOtherShapes, other_shapes,
-      "whose full shapes differ from the tensor_shape of a strategy");
+      "with full shapes that differ from the tensor_shape of a strategy");
   if (!empty_files.empty()) {
     warnings.push_back(
         {WarningCode::kEmptyTargets,

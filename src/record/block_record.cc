@@ -44,7 +44,7 @@ Fault PartialValueFault(const PartialValue& partial, uint64_t end, const BlockRe
   if (auto fault = ValueFault(value, end, head.size, has_digests)) return fault;
   Fault fault;
   if (value.offset > head.part.end() || value.offset + value.length < head.part.offset) {
-    fault = fmt::format("its content has {} bytes at byte {}, none of the part of {} at byte {}",
+    fault = fmt::format("its content has {} bytes at byte {}, outside the part of {} at byte {}",
                         value.length, value.offset, head.part.length, head.part.offset);
   }
   const TakenDigest* previous = nullptr;

@@ -330,10 +330,10 @@ std::optional<std::string> ReservedFor(std::string_view path) {
   if (first == kRecordFolder) {
     return fmt::format("it lies in {}, the folder of the part records", kRecordFolder);
   }
-  if (IsManifestName(first)) return fmt::format("{} is that of a manifest", Quote(first));
-  if (first == kOriginName) return fmt::format("{} tells where a set came from", Quote(first));
+  if (IsManifestName(first)) return fmt::format("{} is a manifest's name", Quote(first));
+  if (first == kOriginName) return fmt::format("{} tells the origin of a set", Quote(first));
   if (IsOfStage(first, kChecksums, kChecksumsEnd)) {
-    return fmt::format("{} is that of a list of checksums", Quote(first));
+    return fmt::format("{} is the name of a list of checksums", Quote(first));
   }
   return std::nullopt;
 }
@@ -429,8 +429,7 @@ Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path) 
     const std::string expected = ManifestSeal(sealed);
     if (bytes.substr(sealed.size()) != expected) {
       return CorruptError(fmt::format(
-          "{}: damaged: byte {}: \"digest\": expected {}, that of the bytes before it, found {}; "
-          "{}",
+          "{}: damaged: byte {}: \"digest\": expected {} for the bytes before it, found {}; {}",
           Escape(path), sealed.size() + kSealBegin.size(),
           expected.substr(kSealBegin.size(), kDigestDigits),
           Quote(bytes.substr(sealed.size() + kSealBegin.size(), kDigestDigits)), kManifestAdvice));

@@ -145,10 +145,10 @@ Status SealedLines::Finish() const {
         fmt::format("{}: line {}: expected the end of the file after the digest, found {}; {}",
                     Escape(path_), lines_ + 1, Quote(unfinished_), kManifestAdvice));
   }
-  return CorruptError(fmt::format(
-      "{}: line {}: cut off at byte {}: expected a last line with the digest of those before it; "
-      "{}",
-      Escape(path_), lines_ + 1, size_, kManifestAdvice));
+  return CorruptError(
+      fmt::format("{}: line {}: cut off at byte {}: expected a last line with the digest of the "
+                  "lines before it; {}",
+                  Escape(path_), lines_ + 1, size_, kManifestAdvice));
 }
 
 PartRecordEncoder::PartRecordEncoder(Sink sink) : sink_(std::move(sink)) {}

@@ -145,7 +145,7 @@ Fault HeadFault(const PartRecordHead& head) {
     if (lost.values == 0 && lost.zeros == 0)
       return fmt::format("parameter {} lost no values", Quote(lost.name));
     if (previous != nullptr && previous->name >= lost.name) {
-      return fmt::format("values lost of {} after those of {}, but names are sorted and occur once",
+      return fmt::format("values lost of {} after {}, but names are sorted and occur once",
                          Quote(lost.name), Quote(previous->name));
     }
     previous = &lost;
@@ -157,10 +157,8 @@ Fault ValueFault(const RecordedValue& value, uint64_t end, uint64_t target_size,
   Fault fault = BoxFault(value);
   if (!fault) fault = PresenceFault(value.digest, has_digests);
   if (!fault && value.offset < end) {
-    fault = fmt::format(
-        "its content begins at byte {}, before byte {}, where that of the Value "
-        "before it ends",
-        value.offset, end);
+    fault = fmt::format("its content begins at byte {}, but the Value before it ends at byte {}",
+                        value.offset, end);
   }
   if (!fault && (value.offset > target_size || value.length > target_size - value.offset)) {
     fault = fmt::format("its content has {} bytes at byte {}, but the file has {}", value.length,

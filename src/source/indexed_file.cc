@@ -34,8 +34,8 @@ Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryC
   if (reader.decryption() == Decryption::kUnproven &&
       (read.status().code() == StatusCode::kCorrupt ||
        read.status().code() == StatusCode::kUnsupported)) {
-    return CorruptError(fmt::format("{}; this is what the file decrypts to: is the key right?",
-                                    read.status().message()));
+    return CorruptError(
+        fmt::format("{}, after decryption: is the key right?", read.status().message()));
   }
   RESHARD_RETURN_IF_ERROR(read.status());
   return IndexedFile(file, bytes.size, *std::move(read));

@@ -11,7 +11,8 @@ Status Placement::NotHeld(const SourceTensor& tensor, const Part& part,
   NumberRanges ranks;
   for (const ArrayPlace& place : HoldersOf(tensor, part)) ranks.Add(place.rank);
   return MismatchError(fmt::format(
-      "parameter {}: box {} of the full shape {} is in no source file; expected it in that of {}",
+      "parameter {}: box {} of the full shape {} is in no source file; expected it in the file of "
+      "{}",
       Quote(tensor.name), ToString(part.box), ToString(tensor.full_shape), ranks.ToWords("rank")));
 }
 

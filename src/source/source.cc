@@ -394,7 +394,7 @@ Result<PlacedPiece> Source::LocateElsewhere(const SourceTensor& tensor,
       parameter.shape != part.shape) {
     const auto told = placement_.Tell(tensor.name, 0);
     return MismatchError(fmt::format(
-        "{}: expected {} {} as in the {}, found {} {}; are these {} of one checkpoint?",
+        "{}: expected {} {} as in the {}, found {} {}; do the {} belong to one checkpoint?",
         Where(found.table->file(), parameter.name), DTypeName(tensor.dtype), ToString(part.shape),
         told && told->dtype ? "metadata" : "other ranks",
         parameter.kind == ArrayKind::kMapTensor ? "a MapTensor" : DTypeName(parameter.dtype),

@@ -241,10 +241,10 @@ class ContentsReader {
     if (!sum) {
       // Says which part is in no file, or of another type.
       RESHARD_RETURN_IF_ERROR(CopiesOf(source_, tensor, Box::Whole(tensor.full_shape)).status());
-      return MismatchError(fmt::format(
-          "parameter {}: ranks hold shards of different dtypes or shapes; are these ranks of one "
-          "checkpoint?",
-          Quote(tensor.name)));
+      return MismatchError(
+          fmt::format("parameter {}: ranks hold shards of different dtypes or shapes; do the ranks "
+                      "belong to one checkpoint?",
+                      Quote(tensor.name)));
     }
     return ValueOf(tensor, *sum);
   }

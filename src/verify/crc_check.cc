@@ -55,10 +55,10 @@ Status CheckArrays(SourceFiles& files, const IndexedFile& file,
   RESHARD_ASSIGN_OR_RETURN(const ArrayCrc crc,
                            CrcOfArrays(files, file.file(), file.table(), progress, stop));
   if (stated == crc.mindspore || stated == crc.plain) return {};
-  return CorruptError(fmt::format(
-      "{}: its metadata crc_num states CRC-32 {}, its tensors have {}; the file is damaged: take "
-      "another copy of it",
-      Escape(files.path(file.file())), stated, crc.mindspore));
+  return CorruptError(
+      fmt::format("{}: its metadata crc_num states CRC-32 {}, its tensors have {}; the file is "
+                  "damaged: take another copy",
+                  Escape(files.path(file.file())), stated, crc.mindspore));
 }
 
 Status CheckBytes(SourceFiles& files, FileId file, const StatedCrc& stated,
@@ -76,10 +76,10 @@ Status CheckBytes(SourceFiles& files, FileId file, const StatedCrc& stated,
   RESHARD_RETURN_IF_ERROR(InSteps(stated.covered, kWindowBytes, stop, progress, add));
   if (crc.value() == stated.value) return {};
   if (may_lack && crc_without.value() == stated.value) return {};
-  return CorruptError(fmt::format(
-      "{}: the trailer states CRC-32 {:08x}, the {} bytes before it have {:08x}; the file is "
-      "damaged: take another copy of it",
-      Escape(files.path(file)), stated.value, stated.covered.length, crc.value()));
+  return CorruptError(
+      fmt::format("{}: the trailer states CRC-32 {:08x}, the {} bytes before it have {:08x}; the "
+                  "file is damaged: take another copy",
+                  Escape(files.path(file)), stated.value, stated.covered.length, crc.value()));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ Result<Digest128> DigestOf(SourceFiles& files, FileId file, const StoredArray& p
 
 Status Differs(const SourceFiles& files, FileId file, const StageParameter& expected,
                std::string_view what) {
-  return MismatchError(fmt::format("{}: parameter {}: {}; are these ranks of one checkpoint?",
+  return MismatchError(fmt::format("{}: parameter {}: {}; do the ranks belong to one checkpoint?",
                                    Escape(files.path(file)), Quote(expected.name), what));
 }
 

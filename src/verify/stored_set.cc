@@ -90,7 +90,7 @@ std::optional<std::string> Disagreement(const PartRecordHead& head, const std::s
     return fmt::format("expected the plan {} of the manifest, found {}", plan, head.plan);
   }
   if (head.path != file.path) {
-    return fmt::format("expected the record of {}, found that of {}", Quote(file.path),
+    return fmt::format("expected the record of {}, found the record of {}", Quote(file.path),
                        Quote(head.path));
   }
   if (head.size != file.size) {

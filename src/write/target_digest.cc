@@ -184,7 +184,7 @@ void TargetDigest::AddPiece(std::span<const std::byte> piece) {
 
 Status TargetDigest::Compare() const {
   constexpr const char* kAdvice =
-      "nothing was published; this is a fault of the host's memory or of reshard: convert again, "
+      "no file was published; this is a fault of the host's memory or of reshard: convert again, "
       "and report it if it happens again";
   if (changed_literal_) {
     return InternalError(fmt::format("{}: the header at offset {} is not the planned one; {}",
@@ -197,11 +197,11 @@ Status TargetDigest::Compare() const {
     for (size_t c = 0; c < content->copies.size(); ++c) taken ^= copy(i, c);
     const Digest128& moved = content->is_cast() ? images_[i] : contents_[i];
     if (taken == moved) continue;
-    return InternalError(fmt::format(
-        "{}: parameter {} at offset {}: the logical digest of the bytes taken from the sources is "
-        "{}, that of the bytes to write {}; {}",
-        Escape(plan_.path), Quote(content->target_name), content->target.offset, ToHex(taken),
-        ToHex(moved), kAdvice));
+    return InternalError(
+        fmt::format("{}: parameter {} at offset {}: the bytes taken from the sources have the "
+                    "logical digest {}, the bytes to write {}; {}",
+                    Escape(plan_.path), Quote(content->target_name), content->target.offset,
+                    ToHex(taken), ToHex(moved), kAdvice));
   }
   return {};
 }

@@ -130,7 +130,7 @@ PartRecordHead HeadOf(const TargetPlan& plan, const RecordFacts& facts) {
   return head;
 }
 
-constexpr const char* kAgainAdvice = "remove the folder .reshard there, and run all shards again";
+constexpr const char* kAgainAdvice = "remove the folder .reshard there, and run all shares again";
 
 // Whether the part has bytes of the content. An empty content belongs to the part with its offset.
 bool Touches(ByteRange part, uint64_t size, ByteRange content) {
@@ -167,7 +167,7 @@ bool AddPartial(const PartialValue& partial, WholeValue& whole) {
 
 Status Disagree(const std::string& path, const std::string& what) {
   return InternalError(
-      fmt::format("{}: the shards' records disagree on {}; {}", Escape(path), what, kAgainAdvice));
+      fmt::format("{}: the shares' records disagree on {}; {}", Escape(path), what, kAgainAdvice));
 }
 
 Result<std::vector<WholeValue>> AddUp(const std::vector<BlockRecord>& records,
@@ -214,10 +214,10 @@ Status CheckBlocks(const std::vector<std::string>& written, const std::vector<st
       std::mismatch(written.begin(), written.end(), read.begin(), read.end());
   if (wrong == written.end() && found == read.end()) return {};
   const auto block = static_cast<uint64_t>(wrong - written.begin());
-  return CorruptError(fmt::format(
-      "{}: block {}, from byte {} on, is not what its shard wrote: damaged on the disk, or the "
-      "shards do not see each other's files; {}",
-      Escape(path), block, block * kDigestBlockBytes, kAgainAdvice));
+  return CorruptError(
+      fmt::format("{}: block {}, from byte {} on, has changed since its share wrote it: damaged on "
+                  "the disk, or the shares do not see each other's files; {}",
+                  Escape(path), block, block * kDigestBlockBytes, kAgainAdvice));
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ class EachFileTest(program_case.ProgramCase):
             for again in ([0], [1, "--force"], [0], [0, "--force"], [1]):
                 shard, *force = again
                 self.reshard(*convert, "--shard", f"{shard}/2", *force,
-                             says=f"shard {shard}/2: nothing to do")
+                             says=f"share {shard}/2: nothing to do")
                 self.assertFalse((self.folder / mode / ".reshard").exists())
             self.assertEqual((self.folder / mode / "manifest.json").read_bytes(), manifest)
             # With new vectors, what is written again would differ.

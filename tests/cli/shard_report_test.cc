@@ -113,10 +113,9 @@ TEST(WorkerReportTest, WhereNoFileHoldsABoxItSaysSo) {
 TEST(WorkerReportTest, WhatIsInNoLayoutHasNoGrid) {
   const ShardedCheckpoint::Tensor tensor{
       {.name = "step", .dtype = DType::kInt64, .shape = {}}, 0, false};
-  EXPECT_EQ(
-      ShardsAsText(tensor, {ShardedCheckpoint::Shard{{}, {0}}}),
-      "step: Int64 [], stage 0: in no layout; each rank has one of its own, that of rank 0 is "
-      "read\n");
+  EXPECT_EQ(ShardsAsText(tensor, {ShardedCheckpoint::Shard{{}, {0}}}),
+            "step: Int64 [], stage 0: in no layout; each rank has its own copy, reshard reads rank "
+            "0's\n");
 }
 
 }  // namespace

@@ -119,9 +119,10 @@ TEST_F(DigestDiffTest, PatternsChooseWhatIsRead) {
     EXPECT_EQ(report->bytes_read, 12U * 5 * 4);  // cut over all ranks, without replicas
   }
   digest_.include = {"x"};
-  EXPECT_EQ(DigestCheckpoint(digest_).status().message(),
-            "nothing is left to be read: `include` and `exclude` leave out all 4 parameters; a "
-            "pattern has to match a whole name, such as \"w\"");
+  EXPECT_EQ(
+      DigestCheckpoint(digest_).status().message(),
+      "no parameter is left to be read: `include` and `exclude` leave out all 4 parameters; a "
+      "pattern has to match a whole name, such as \"w\"");
 }
 
 TEST_F(DigestDiffTest, PatternsChooseWhatIsCompared) {

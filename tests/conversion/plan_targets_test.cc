@@ -152,7 +152,7 @@ TEST_F(PlanTargetsTest, TheFirstRankThatFailsIsToldOf) {
   const auto expected = PlanWith(1);
   ASSERT_FALSE(expected.ok());
   EXPECT_EQ(expected.status().code(), StatusCode::kMismatch);
-  EXPECT_THAT(expected.status().message(), HasSubstr("are these ranks of one checkpoint?"));
+  EXPECT_THAT(expected.status().message(), HasSubstr("do the ranks belong to one checkpoint?"));
   for (int attempt = 0; attempt < 10; ++attempt) {
     const auto report = PlanWith(16);
     ASSERT_FALSE(report.ok());

@@ -243,7 +243,7 @@ class Conversion:
         self.slurm.requeue(f"{job}_3", 1)
         said = self.slurm.output(job, 3)
         assert self.slurm.state(f"{job}_3") == ["COMPLETED", "0:0", "1"], said
-        assert "shard 3/4: nothing to do: the set is already published" in said, said
+        assert "share 3/4: nothing to do: the set is already published" in said, said
         self.check(0, said)
 
     def tasks_in_python(self, python, package):

@@ -151,8 +151,9 @@ INSTANTIATE_TEST_SUITE_P(
                       "Value at offset 0: it has no tag"},
         MalformedCase{"with_a_number_for_tag", Build({.tag = NumberField(1, 5)}), kCorrupt,
                       "it has no tag"},
-        MalformedCase{"without_tensor", BlockField(1, BlockField(1, "w")), kCorrupt,
-                      "parameter \"w\" at offset 0: it holds neither a tensor nor a MapTensor"},
+        MalformedCase{
+            "without_tensor", BlockField(1, BlockField(1, "w")), kCorrupt,
+            "parameter \"w\" at offset 0: expected a tensor or a MapTensor, found another value"},
         MalformedCase{"without_type", Build({.type = ""}), kCorrupt,
                       "parameter \"w\" at offset 0: its tensor has no tensor_type"},
         MalformedCase{"without_content", Build({.content = ""}), kCorrupt, "no tensor_content"},

@@ -240,7 +240,8 @@ TEST(ClusterLayoutsTest, NumbersThatAreNoCluster) {
               HasSubstr("expected at most 1048576 ranks"));
   EXPECT_THAT(Message({.data_parallel = 4, .optimizer_shards = 3}, Llama(1)),
               HasSubstr("`optimizer_sharding=3`: expected a divisor of `data_parallel=4`"));
-  EXPECT_THAT(Message({.optimizer_shards = -1}, Llama(1)), HasSubstr("expected 2 of them"));
+  EXPECT_THAT(Message({.optimizer_shards = -1}, Llama(1)),
+              HasSubstr("expected at least 2 replicas"));
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST(CrcCheckTest, SaysWhatIsThereAndWhatToDo) {
   EXPECT_EQ(NaiveCrc(bytes), 0xceb659b5U);
   EXPECT_THAT(Check(bytes + CrcTrailer(0xabc)).message(),
               EndsWith("/a.ckpt: the trailer states CRC-32 00000abc, the 22 bytes before it have "
-                       "ceb659b5; the file is damaged: take another copy of it"));
+                       "ceb659b5; the file is damaged: take another copy"));
 }
 
 // MindSpore leaves these out. A number of all bytes is right too.

@@ -37,7 +37,7 @@ TEST(HolderGroupsTest, RejectsListsThatDiffer) {
   EXPECT_EQ(groups.status().code(), StatusCode::kMismatch);
   EXPECT_EQ(groups.status().message(),
             "rank 0 is in two lists of ranks that hold the same weights, [0, 2, 4] in 4.pb and "
-            "[0, 4] in 0.pb; are these group_info files of one run?");
+            "[0, 4] in 0.pb; do the group_info files come from one run?");
 }
 
 struct Row {

@@ -109,15 +109,15 @@ TEST(JobText, SaysHowToGoOnWithShards) {
   own.workers = 1;
   EXPECT_EQ(
       CheckSameJob(begun, own, "job", {2}).message(),
-      "job: begun as 4 shards, but now run as 1 shard; not finished: 2/4; run it with "
-      "`shard=2/4`, or, of a job array, requeue the task (a new array of one task is shard 0/1)");
+      "job: begun as 4 shares, but now run as 1 share; not finished: 2/4; run it with "
+      "`shard=2/4`, or, in a job array, requeue the task (a new array with one task is share 0/1)");
   own.workers = 0;
   EXPECT_THAT(CheckSameJob(begun, own, "job", {1, 2}).message(),
               HasSubstr("now run by one run alone; not finished: 1/4, 2/4; run each with"));
   EXPECT_THAT(CheckSameJob(begun, own, "job", {}).message(), Naming("`CommitWorkers`"));
   EXPECT_THAT(
       CheckSameJob(own, begun, "job", {}).message(),
-      HasSubstr("begun by one run alone, but now run as 4 shards; continue in the same way, or"));
+      HasSubstr("begun by one run alone, but now run as 4 shares; continue in the same way, or"));
 }
 
 // Each one is looked up, not looked for: with all compared with all others this would take hours.

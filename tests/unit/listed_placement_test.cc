@@ -149,10 +149,9 @@ TEST_F(ListedPlacementTest, SaysWhoOughtToHoldWhatNobodyDoes) {
     tensor.full_shape = {4, 6};
     const Status status = placement_.NotHeld(tensor, top, {});
     EXPECT_EQ(status.code(), StatusCode::kMismatch);
-    EXPECT_EQ(
-        status.message(),
-        "parameter \"a\": box " + ToString(top.box) +
-            " of the full shape [4, 6] is in no source file; expected it in that of ranks 1, 9");
+    EXPECT_EQ(status.message(), "parameter \"a\": box " + ToString(top.box) +
+                                    " of the full shape [4, 6] is in no source file; expected it "
+                                    "in the file of ranks 1, 9");
   });
 }
 

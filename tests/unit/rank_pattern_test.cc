@@ -129,7 +129,7 @@ TEST(RankPatternTest, Rejects) {
        "ranks 0-1"},
       {{"one rank twice", {"node1/a.ckpt", "node01/a.ckpt"}, "node{rank}/a.ckpt", ""},
        StatusCode::kMismatch,
-       ": node01/a.ckpt and node1/a.ckpt both name rank 1; remove one of them"},
+       ": node01/a.ckpt and node1/a.ckpt both name rank 1; remove one"},
       {{"different steps", {"n0/a-1_2.ckpt", "n1/a-1_3.ckpt"}, "n{rank}", ""},
        StatusCode::kMismatch,
        ": expected checkpoints of one step, found -1_3 in rank 1; -1_2 in rank 0; no step is in "

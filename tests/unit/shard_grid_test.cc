@@ -70,8 +70,8 @@ TEST(ShardGridTest, RefusesLayoutsThatDoNotFit) {
        "cannot be placed on the device matrix [3, 2, 2]: 4 does not fit the axes"},
       {"a step that is not the free axis's", Sharded({2, 4}, {{0}}, 1, 2), 1,
        "with one free axis, the step has to be 4"},
-      {"a step below 0", Sharded({4}, {{-1}}, -1, 4), 1, "neither may be negative"},
-      {"a size below -1", Sharded({4}, {{-1}}, 1, -2), 1, "neither may be negative"},
+      {"a step below 0", Sharded({4}, {{-1}}, -1, 4), 1, "expected a step from 0 on"},
+      {"a size below -1", Sharded({4}, {{-1}}, 1, -2), 1, "expected a step from 0 on"},
   };
   for (const Row& row : rows) {
     const auto grid = MakeGrid(row.layout, row.dims, "src.ckpt: parameter \"w\"");

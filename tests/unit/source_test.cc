@@ -227,7 +227,7 @@ TEST_F(SourceTest, OneFileMayHoldSeveralPartsOfATensor) {
 
   EXPECT_THAT(Cover("b", kLeft, 0).status().message(),
               HasSubstr("1.ckpt: parameter \"a.0\": expected Int8 [2, 2] as in the metadata, found "
-                        "UInt8 [2, 2]; are these files of one checkpoint?"));
+                        "UInt8 [2, 2]; do the files belong to one checkpoint?"));
   EXPECT_THAT(Cover("b", kRight, 0).status().message(),
               HasSubstr("parameter \"b\": box " + ToString(kRight)));
 }

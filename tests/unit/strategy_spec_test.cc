@@ -241,7 +241,7 @@ TEST(StrategySpecMalformedTest, EachErrorSaysWhere) {
       {R"({"devices": 8, "stage": -1, "parameters": [{"parameter": "w"}]})",
        "stage: expected an integer from 0 to 131071, found -1"},
       {R"({"devices": 8, "parameters": [], "extra": 1})",
-       R"(s: expected no other keys than devices, stage, parameters, stages, found "extra")"},
+       R"(s: expected only the keys devices, stage, parameters, stages, found "extra")"},
       {R"({"devices": 8, "devices": 4, "parameters": []})",
        R"(s: the key "devices" occurs twice in one object)"},
       {R"({"devices": 8, "parameters": [{"cuts": [2]}]})",
@@ -251,7 +251,7 @@ TEST(StrategySpecMalformedTest, EachErrorSaysWhere) {
        "parameters[0].parameter: expected the name of a parameter, or a pattern"},
       {R"({"devices": 8, "parameters": [{"parameter": 7}]})", "found 7"},
       {R"({"devices": 8, "parameters": [{"parameter": "w", "cut": [2]}]})",
-       R"(parameters[0]: expected no other keys than parameter, cuts, optimizer_shards, )"
+       R"(parameters[0]: expected only the keys parameter, cuts, optimizer_shards, )"
        R"(found "cut")"},
       {R"({"devices": 8, "parameters": [{"parameter": "w"}, {"parameter": "w"}]})",
        R"(parameters[1].parameter: expected each name or pattern once in a stage, found "w" again)"},
@@ -263,7 +263,7 @@ TEST(StrategySpecMalformedTest, EachErrorSaysWhere) {
       {R"({"devices": 8, "parameters": [{"parameter": "w", "cuts": [[2]]}]})",
        "parameters[0].cuts[0]: expected an integer from 1 to 8, found a list"},
       {R"({"devices": 8, "parameters": [{"parameter": "w", "cuts": [3]}]})",
-       "parameters[0].cuts: expected cuts whose product divides the 8 devices, found [3]"},
+       "parameters[0].cuts: expected cuts with a product that divides the 8 devices, found [3]"},
       {R"({"devices": 8, "parameters": [{"parameter": "w", "cuts": [4, 4]}]})", "found [4, 4]"},
       {R"({"devices": 8, "parameters": [{"parameter": "w", "cuts": [4], "optimizer_shards": 4}]})",
        "parameters[0].optimizer_shards: expected a divisor of the 2 replicas (8 devices, 4 parts), "
@@ -273,7 +273,7 @@ TEST(StrategySpecMalformedTest, EachErrorSaysWhere) {
       {R"({"devices": 8, "parameters": [{"parameter": "w", "optimizer_shards": 16}]})",
        "parameters[0].optimizer_shards: expected an integer from 1 to 8, found 16"},
       {R"({"parameters": [{"parameter": "w", "cuts": [3]}], "devices": 8})",
-       "parameters[0].cuts: expected cuts whose product divides the 8 devices, found [3]"},
+       "parameters[0].cuts: expected cuts with a product that divides the 8 devices, found [3]"},
       {R"({"devices": 8, "stages": [{"parameter": "w"}]})",
        "stages[0]: expected a list of entries, one at least, found an object"},
       {R"({"devices": 8, "stages": []})",

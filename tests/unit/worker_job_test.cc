@@ -102,7 +102,7 @@ TEST_F(WorkerJobTest, RefusesWhatDoesNotBelongToThem) {
   ASSERT_TRUE(first.ok());
   const auto again = Begin(Spec(both_), 0);
   EXPECT_EQ(again.status().code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(again.status().message(), HasSubstr("shard 0/2 of "));
+  EXPECT_THAT(again.status().message(), HasSubstr("share 0/2 of "));
   const auto other = Begin(Spec(both_, true, kOtherPlan), 1);
   EXPECT_EQ(other.status().code(), StatusCode::kAlreadyExists);
   const auto more = Begin(Spec(both_), 1, 3);

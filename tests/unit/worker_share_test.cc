@@ -157,9 +157,9 @@ TEST(WorkerShareTest, SaysWhatIsWrongWithTheEnvironment) {
       {{}, "no launcher has set OMPI_COMM_WORLD_RANK (Open MPI), PMI_RANK"},
       {{{"JOB_COMPLETION_INDEX", "1"}}, "JOB_COMPLETION_INDEX is set, but JOB_COMPLETIONS is not"},
       {{{"RANK", "1"}}, "RANK is set, but WORLD_SIZE is not"},
-      {{{"RANK_ID", "4"}, {"RANK_SIZE", "4"}}, "RANK_ID and RANK_SIZE: shard 4 of 4"},
+      {{{"RANK_ID", "4"}, {"RANK_SIZE", "4"}}, "RANK_ID and RANK_SIZE: share 4 of 4"},
       {{{"PMI_RANK", "x"}}, "PMI_RANK is x, not a number"},
-      {{{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}, "PMI_RANK and PMI_SIZE: shard 2 of 2"},
+      {{{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}, "PMI_RANK and PMI_SIZE: share 2 of 2"},
       {{{"SLURM_ARRAY_TASK_ID", "1"}}, "but SLURM_ARRAY_TASK_MIN is not"},
       {{{"SLURM_ARRAY_TASK_ID", "4"},
         {"SLURM_ARRAY_TASK_MIN", "0"},
@@ -186,7 +186,7 @@ TEST(WorkerShareTest, SaysWhatIsWrongWithTheEnvironment) {
         {"SLURM_STEP_NUM_TASKS", "1"}},
        "start it by srun"},
       {{{"SLURM_PROCID", "0"}},
-       "a Slurm batch script of one process; start it by srun, or submit an array"},
+       "this Slurm batch script has one process; start it by srun, or submit an array"},
   };
   for (const auto& row : rows) {
     const auto shard = Find(row.variables);

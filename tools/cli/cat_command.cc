@@ -40,14 +40,13 @@ CatCommand::CatCommand(CLI::App& parent)
             const Status read = ReadRange(text);
             if (!read.ok()) throw CLI::ValidationError("--range", read.message());
           },
-          "Only LEN bytes from offset OFF on. Neither digests nor CRCs are compared then, only "
-          "that "
-          "the sources are the same files at the end as at the beginning")
+          "Only LEN bytes from offset OFF on. reshard then checks that the sources have not "
+          "changed, but compares no digests or CRCs")
       ->type_name("OFF:LEN");
   app()
       .add_option("-o,--output", output_,
-                  "Pass the bytes on to a pipe that has this name, or make a file of them, which "
-                  "appears when it is whole (default: standard output)")
+                  "Write to the pipe of this name, or to a new file, which appears when it is "
+                  "complete (default: standard output)")
       ->type_name("FILE");
   table_.AddTo(app(), kCatCall);
   AddJobsOption(app(), options_.run.jobs)->group("Run");

@@ -100,10 +100,10 @@ Result<std::vector<MindFormersSpelling>> MindFormersSpelling::ForEachFile(
   for (const std::string& name : names) {
     const auto [other, is_new] = by_folder.emplace(name.substr(0, name.find('.')), name);
     if (!is_new) {
-      return MismatchError(fmt::format(
-          "{}: both {} and {} would be converted into the folder {}; rename one of them",
-          PrintableName(source_), PrintableName(other->second), PrintableName(name),
-          PrintableName(other->first)));
+      return MismatchError(
+          fmt::format("{}: both {} and {} would be converted into the folder {}; rename one",
+                      PrintableName(source_), PrintableName(other->second), PrintableName(name),
+                      PrintableName(other->first)));
     }
     MindFormersSpelling& spelling = spellings.emplace_back(*this);
     spelling.source_ = fs::path(source_) / name;

@@ -48,13 +48,13 @@ Result<ReportContent> ContentBefore(const ConvertOptions& options, const std::st
 }
 
 std::string ShardText(const ConvertReport::Worker& report) {
-  const std::string shard = fmt::format("shard {}/{}", report.shard.index, report.shard.count);
+  const std::string shard = fmt::format("share {}/{}", report.shard.index, report.shard.count);
   if (report.already_published) return shard + ": nothing to do: the set is already published";
-  if (report.published) return shard + ": all shards have finished; the set is published";
-  if (report.outstanding.empty()) return shard + ": finished; another shard has published the set";
+  if (report.published) return shard + ": all shares have finished; the set is published";
+  if (report.outstanding.empty()) return shard + ": finished; another share has published the set";
   const std::vector<int64_t> outstanding(report.outstanding.begin(), report.outstanding.end());
-  return fmt::format("{}: finished; nothing is published before {} {} finished, too", shard,
-                     outstanding.size() == 1 ? "shard" : "shards",
+  return fmt::format("{}: finished; the set is published once {} {} finished, too", shard,
+                     outstanding.size() == 1 ? "share" : "shares",
                      FormatRanks(outstanding) + (outstanding.size() == 1 ? " has" : " have"));
 }
 
@@ -95,7 +95,7 @@ int ConvertCommand::Run() {
   if (!each.ok()) return Fail(each.status());
   if (each->size() > 1 && !page_.empty()) {
     return Fail(InvalidArgumentError(
-        fmt::format("--report: one page draws one conversion; {} has {} files, give one of them",
+        fmt::format("--report: one page draws one conversion; {} has {} files, give one",
                     PrintableName(arguments_.mindformers().source()), each->size())));
   }
   for (const MindFormersSpelling& one : *each) {
@@ -222,9 +222,9 @@ void ConvertCommand::PrintDetails(const ConvertReport& report) const {
 
 CommitCommand::CommitCommand(CLI::App& parent)
     : Command(parent, "commit",
-              "Publish the finished shards of a conversion, if the last one was killed first",
+              "Finish a --shard conversion that was killed before it published the set",
               {"reshard commit ckpt_4"}) {
-  AddPositional(app(), "DST", target_, "Target folder that the shards were written for");
+  AddPositional(app(), "DST", target_, "Target folder of the conversion");
   AddJsonLinesOption();
   table_.AddTo(app(), kCommitCall, "Options");
 }

@@ -164,8 +164,7 @@ int DigestCommand::Run() {
 }
 
 DiffCommand::DiffCommand(CLI::App& parent)
-    : Command(parent, "diff",
-              "Compare two checkpoints, whatever their layouts; exit 1 if they differ",
+    : Command(parent, "diff", "Compare two checkpoints of any layouts; exit 1 if they differ",
               {"reshard diff ckpt_8 ckpt_4 --a-strategy s8.ckpt --b-strategy s4.ckpt",
                "reshard diff run1/model.ckpt run2/model.ckpt --values"}) {
   AddPositional(app(), "A", options_.a.path,

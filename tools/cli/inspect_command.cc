@@ -283,7 +283,8 @@ std::string CheckpointTotals::ToText(std::string_view header, const ByName& tota
 }
 
 InspectCommand::InspectCommand(CLI::App& parent)
-    : Command(parent, "inspect", "Show what a checkpoint, a folder of ranks or a strategy holds",
+    : Command(parent, "inspect",
+              "Show the content of a checkpoint, a folder of ranks or a strategy",
               {"reshard inspect ckpt_8/rank_0/net-1_100.ckpt",
                "reshard inspect ckpt_8 --include 'adam_m.*'",
                "reshard inspect ckpt_8 --strategy s8.ckpt            # full tensors and their cut",
@@ -315,7 +316,7 @@ Status InspectCommand::CheckOptions() const {
     return InvalidArgumentError("--param needs --strategy");
   }
   if (long_ && (values_ || !parameter_.empty())) {
-    return InvalidArgumentError("--long goes with neither --values nor --param");
+    return InvalidArgumentError("--long excludes --values and --param");
   }
   return {};
 }

@@ -131,7 +131,7 @@ std::vector<int64_t> SourceRanksOf(const PlanReport& report) {
 
 PlanCommand::PlanCommand(CLI::App& parent)
     : Command(parent, "plan",
-              "Show what convert would do, without writing; exit 0 if it would work",
+              "Check and describe a conversion without writing files; exit 0 if it would work",
               {"reshard plan ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
                "reshard plan ckpt_8 full --src-strategy s8.ckpt --json"}) {
   arguments_.AddTo(app(), kPlanCall);
@@ -154,7 +154,7 @@ int PlanCommand::Run() {
   }
   if (verbose()) {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    PrintWords(fmt::format("planned in {}; nothing was written", FormatSeconds(seconds.count())));
+    PrintWords(fmt::format("planned in {}; no file was written", FormatSeconds(seconds.count())));
   }
   return 0;
 }

@@ -13,12 +13,12 @@
 namespace reshard {
 
 ReportCommand::ReportCommand(CLI::App& parent)
-    : Command(
-          parent, "report",
-          "Draw a conversion as one HTML file; it shows which rank holds what and where it goes",
-          {"reshard report ckpt_8 --src-strategy s8.ckpt --dst-strategy s4.ckpt -o layout.html",
-           "reshard report ckpt_8 --src-strategy s8.ckpt -o layout.html --param lm_head.weight",
-           "reshard report ckpt_8 -o files.html    # bytes only"}) {
+    : Command(parent, "report",
+              "Draw a conversion as one HTML file; it shows the parts that each rank holds and "
+              "their target ranks",
+              {"reshard report ckpt_8 --src-strategy s8.ckpt --dst-strategy s4.ckpt -o layout.html",
+               "reshard report ckpt_8 --src-strategy s8.ckpt -o layout.html --param lm_head.weight",
+               "reshard report ckpt_8 -o files.html    # bytes only"}) {
   ConvertOptions& conversion = options_.conversion;
   AddPositional(
       app(), "SRC", conversion.source.path,

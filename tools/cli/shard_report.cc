@@ -176,7 +176,7 @@ std::string ShardsAsText(const ShardedCheckpoint::Tensor& tensor,
       fmt::format("{}: {} {}, stage {}", PrintableName(tensor.name), DTypeName(tensor.dtype),
                   ShapeText(tensor.kind, tensor.dtype, tensor.shape), tensor.stage);
   if (!tensor.in_strategy) {
-    return fmt::format("{}: in no layout; each rank has one of its own, that of rank {} is read\n",
+    return fmt::format("{}: in no layout; each rank has its own copy, reshard reads rank {}'s\n",
                        line, FormatRanks(shards.front().ranks));
   }
   const std::vector<ShardedCheckpoint::Shard> parts = InElements(tensor, shards);

@@ -40,7 +40,7 @@ Warning NameFilter::NothingTaken() const {
 }
 
 std::string AlreadyPublishedText(const std::string& target) {
-  return fmt::format("{}: already complete, nothing to do: neither files nor sources have changed",
+  return fmt::format("{}: already complete, nothing to do: files and sources are unchanged",
                      PrintableName(target));
 }
 

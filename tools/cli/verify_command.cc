@@ -138,8 +138,8 @@ VerifyCommand::VerifyCommand(CLI::App& parent)
 void VerifyCommand::AddAgainst() {
   app()
       .add_option("--against", against_.source.path,
-                  "Compare each byte of DST with what a conversion of SRC gives, and the replicas "
-                  "in SRC with each other, instead of with the manifest")
+                  "Instead of checking the manifest, compare each byte of DST with a conversion of "
+                  "SRC, and the replicas in SRC with each other")
       ->type_name("SRC");
   table_.AddTo(app(), kAgainstCall, kWithAgainst);
   FindOption(app(), "--source")

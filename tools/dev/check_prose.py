@@ -95,7 +95,10 @@ def comments_of(path, text):
 
 
 def literals_of(text):
-    return ".\n".join(found for found in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text) if len(found.split()) > 4)
+    """The texts of C++ string literals with more than four words. Adjacent literals are one text."""
+    runs = re.findall(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+', text)
+    texts = ("".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', run)) for run in runs)
+    return [one for one in texts if len(one.split()) > 4]
 
 
 def sentences_of(prose):
@@ -144,7 +147,8 @@ def groups_of(root):
             continue
         groups["public headers" if name.parts[0] == "include" else "comments"].add(name, comments_of(path, text))
         if path.suffix == ".cc":
-            groups["texts for users"].add(name, literals_of(text))
+            for literal in literals_of(text):
+                groups["texts for users"].add(name, literal)
     return groups
 
 

@@ -45,6 +45,13 @@ class CheckProseTest(Tree):
             self.assertGreater(figures[group, name], 0, (group, name))
         self.assertEqual(figures["comments", "headless"], 0)
 
+    def test_a_text_is_one_literal_or_several_adjacent_ones(self):
+        words = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+        self.write("src/base/a.cc", f'A("{words}", "{words}");\n')
+        self.assertEqual(self.figures()[1]["texts for users", "long"], 0)
+        self.write("src/base/a.cc", f'A("{words} "\n  "{words}");\n')
+        self.assertGreater(self.figures()[1]["texts for users", "long"], 0)
+
     def test_code_tables_and_translations_are_no_long_sentences(self):
         row = "| One two three four five six | Word " + "word " * 26 + "|\n"
         self.write(DOCS / "page.md", f"```text\n{HEADLESS * 9}\n```\n\n| a | b |\n| --- | --- |\n{row * 3}\n`{HEADLESS}`\n")

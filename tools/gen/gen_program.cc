@@ -20,9 +20,9 @@ int Main(int argc, char** argv) {
   SampleOptions options;
   SampleModel& model = options.model;
   CLI::App app(
-      "Makes OUT/rank_N/llama-1_100.ckpt and OUT/strategy/strategy_S.ckpt: a Llama-like\n"
-      "checkpoint with Adam's states, cut over tp * dp * pp ranks. Values depend on nothing\n"
-      "but parameter names, indices and dtypes.",
+      "Makes OUT/rank_N/llama-1_100.ckpt and OUT/strategy/strategy_S.ckpt: a "
+      "Llama-like\ncheckpoint with Adam's states, cut over tp * dp * pp ranks. Values depend only "
+      "on\nparameter names, indices and dtypes.",
       "reshard-gen");
   app.add_option("OUT", options.folder, "A folder that is empty or does not exist")->required();
   app.option_defaults()->always_capture_default();

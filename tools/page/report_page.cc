@@ -113,7 +113,8 @@ std::string GridWords(const DeviceGrid& grid) {
                                  : fmt::format(" of the stages {}.", FormatRanks(grid.stages));
   if (grid.ranks_per_cell > 1) {
     out += fmt::format(
-        " A square stands for {} ranks, from the one named on; it shows what the first has.",
+        " A square stands for {} ranks, beginning with the named rank; it shows the parts of the "
+        "first.",
         grid.ranks_per_cell);
   }
   return out;
@@ -273,7 +274,7 @@ std::string DevicesSection(const LayoutReport& report) {
                                                        "Target ranks of " + parameter.name),
                                        GridWords(parameter.target));
   }
-  return Section("Who holds what of a parameter", out);
+  return Section("Parts of a parameter by rank", out);
 }
 
 std::string FlowSection(const LayoutReport& report) {

@@ -376,7 +376,7 @@ def _parameters_of(net: Any) -> list[Any]:
     if hasattr(net, "get_parameters"):
         return list(net.get_parameters())
     raise TypeError(
-        f"load_param_into_net: net: expected a Cell, or what has get_parameters(),"
+        f"load_param_into_net: net: expected a Cell, or an object with get_parameters(),"
         f" found {type(net).__name__}"
     )
 

@@ -40,7 +40,7 @@ def unified_safetensors(
 
     Accepts files with and without redundancy, for any `merge_with_redundancy`. `choice_func`
     gets each name: False leaves it out, a str is its new name. Threads do the work:
-    `max_process_num` has no effect. `partial` is that of reshard.convert.
+    `max_process_num` has no effect. `partial` is as in reshard.convert.
     """
     call = "unified_safetensors"
     source = _check.path(call, "src_dir", src_dir)
@@ -72,7 +72,7 @@ def unified_safetensors(
                 if choice:
                     chosen[name] = choice if isinstance(choice, str) else name
         if not chosen:
-            raise _errors.InvalidArgumentError(f"{call}: choice_func chooses nothing")
+            raise _errors.InvalidArgumentError(f"{call}: choice_func chooses no parameter")
         include = [_literal(name) for name in chosen]
         rename = {name: new for name, new in chosen.items() if name != new}
     arguments = {
@@ -131,7 +131,7 @@ def load_distributed_checkpoint(
     dst_safetensors_dir/rank_N/net.safetensors. With a network, the tensors of `rank_id`, by
     default this process's, are loaded. With format="ckpt" `checkpoint_filenames` are the files
     of all ranks, in their order, cut by `train_strategy_filename`. Strategies are files or
-    folders. `partial` is that of reshard.convert. Returns True, or with `return_param_dict` the
+    folders. `partial` is as in reshard.convert. Returns True, or with `return_param_dict` the
     loaded Parameters.
     """
     call = "load_distributed_checkpoint"

@@ -44,7 +44,7 @@ def _check_formats(source: str, output_format: str) -> Format:
     if len(found) > 1:
         raise _errors.MismatchError(
             f"transform_checkpoints: src_checkpoints_dir: {source} has .ckpt and .safetensors"
-            " files; move those of one format elsewhere"
+            " files; move the files of one format elsewhere"
         )
     if found == {"ckpt"} and output_format == "safetensors":
         raise _errors.InvalidArgumentError(
@@ -80,7 +80,7 @@ def transform_checkpoints(
 
     Strategies may be folders of stage files, too. Existing files with the same names are
     replaced. If several processes make the same call at once, one works and the others wait.
-    `process_num` has no effect: `jobs` threads do the work. Further keywords are those of
+    `process_num` has no effect: `jobs` threads do the work. Further keywords are passed to
     reshard.convert.
     """
     call = "transform_checkpoints"
@@ -301,7 +301,7 @@ def _staging(output: str) -> Iterator[str]:
 
 
 def _locked_folder(prefix: str, folder: str) -> tuple[str, int]:
-    """A new folder, and a descriptor of it with its lock."""
+    """A new folder, and a descriptor that holds its lock."""
     while True:
         hidden = tempfile.mkdtemp(prefix=prefix, dir=folder)
         lock = -1
