@@ -37,11 +37,13 @@ OptionPlace WordAt(const OptionParts& parts) {
   return WordPlace(&((parts.*kPart)->*kMember));
 }
 
-// The first word of a kSwitchOrWord is the meaning of the option without a value.
+// The first word of a kSwitchOrWord is the meaning of the option without a value. Records have the
+// first word of a meaning.
 constexpr WordMeaning kFormats[] = {{"ckpt", Of(TargetFormat::kCkpt)},
                                     {"safetensors", Of(TargetFormat::kSafetensors)},
                                     {"unified", Of(TargetFormat::kUnified)},
-                                    {"huggingface", Of(TargetFormat::kHuggingFace)}};
+                                    {"huggingface", Of(TargetFormat::kHuggingFace)},
+                                    {"hf", Of(TargetFormat::kHuggingFace)}};
 constexpr WordMeaning kResumes[] = {{"true", Of(Resume::kTrust)}, {"verify", Of(Resume::kVerify)}};
 constexpr WordMeaning kReplicas[] = {{"true", Of(CheckReplicas::kAll)},
                                      {"none", Of(CheckReplicas::kNone)},
@@ -58,6 +60,7 @@ constexpr WordMeaning kPolicies[] = {{"copy", Of(UnmatchedPolicy::kCopy)},
 constexpr Option kOptions[] = {
     {.name = "source.strategy",
      .word = "src_strategy",
+     .short_word = "strategy",
      .type = OptionType::kFile,
      .calls = kConversions | kRanksCall,
      .value = "S",
@@ -284,20 +287,20 @@ constexpr Option kOptions[] = {
 
     {.name = "include",
      .word = "include",
-     .type = OptionType::kTexts,
+     .type = OptionType::kPatterns,
      .calls = kConversions | kMergeCall | kDigestCall | kDiffCall,
      .group = "Parameters",
-     .value = "GLOB",
-     .help = "Only parameters whose names in the source match GLOB",
+     .value = "GLOB,...",
+     .help = "Only parameters whose names in the source match a GLOB",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::include>},
     {.name = "exclude",
      .word = "exclude",
-     .type = OptionType::kTexts,
+     .type = OptionType::kPatterns,
      .calls = kConversions | kMergeCall | kDigestCall | kDiffCall,
      .group = "Parameters",
-     .value = "GLOB",
-     .help = "Leave out what matches GLOB; wins over --include",
+     .value = "GLOB,...",
+     .help = "Leave out what matches a GLOB; wins over --include",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::exclude>},
     {.name = "renames",

@@ -51,7 +51,7 @@ enum class OptionType {
   kSwitchOrWord,    // none, which is the word "true", or another one of Option::words
   kWord,            // one of Option::words
   kText,            // any
-  kTexts,           // any, several times
+  kPatterns,        // "GLOB,...", several times
   kFile,            // a path
   kFiles,           // paths
   kRanks,           // "3", "0-7,9", several times
@@ -156,6 +156,7 @@ using OptionPlace =
 struct Option {
   std::string_view name;  // in the library's messages and in records: "casts"
   std::string_view word;  // "dtype": --dtype of a command line, the keyword dtype in Python
+  std::string_view short_word = {};  // another name on command lines
   OptionType type = OptionType::kSwitch;
   uint32_t calls = 0;                       // a set of Call
   std::string_view group = {};              // of help; empty: the common ones

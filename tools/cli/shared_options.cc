@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reshard/parameters.h"
+#include "src/frontend/read_option.h"
 #include "tools/cli/command.h"
 #include "tools/cli/messages.h"
 #include "tools/page/text_format.h"
@@ -17,12 +18,23 @@
 namespace reshard {
 
 void NameFilter::AddTo(CLI::App& app, const std::string& include) {
-  app.add_option(include, include_, "Only parameters whose names match GLOB")
-      ->type_name("GLOB")
-      ->allow_extra_args(false);
-  app.add_option("--exclude", exclude_, "Leave out what matches GLOB; wins over --include")
-      ->type_name("GLOB")
-      ->allow_extra_args(false);
+  const auto add = [&app](const std::string& name, std::vector<std::string>& patterns,
+                          const std::string& help) {
+    const auto read = [name, &patterns](const std::vector<std::string>& lists) {
+      for (const std::string& list : lists) {
+        const Result<std::vector<std::string>> some = SplitPatterns(list);
+        if (!some.ok()) {
+          throw CLI::ValidationError(name.substr(0, name.find(',')), some.status().message());
+        }
+        patterns.insert(patterns.end(), some->begin(), some->end());
+      }
+    };
+    app.add_option_function<std::vector<std::string>>(name, read, help)
+        ->type_name("GLOB,...")
+        ->allow_extra_args(false);
+  };
+  add(include, include_, "Only parameters whose names match a GLOB");
+  add("--exclude", exclude_, "Leave out what matches a GLOB; wins over --include");
 }
 
 bool NameFilter::Takes(std::string_view name) const {

@@ -151,7 +151,8 @@ StrategyMakeCommand::StrategyMakeCommand(CLI::App& parent)
               "a strategy")
           ->type_name("SRC");
   const auto of_like = [&](CLI::Option* option) { return option->needs(like); };
-  of_like(app().add_option("--src-strategy", src_strategy_, "Strategy of SRC"))->type_name("PATH");
+  of_like(app().add_option("--src-strategy,--strategy", src_strategy_, "Strategy of SRC"))
+      ->type_name("PATH");
   constexpr int kMostStages = 1 << 20;
   Cluster& cluster = options_.cluster;
   of_like(app().add_option("--tp", cluster.tensor_parallel, "Parts of each matrix (default 1)"))
