@@ -268,36 +268,22 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
 
     def _repr_html_(self) -> str:
         """A table of the first tensors, for notebooks. Opens no files."""
-        html = _modules.load("html")
-        head = f"<p>{html.escape(repr(self))}</p>"
+        screen = _modules.load("reshard._screen")
+        head = f"<p>{_modules.load('html').escape(repr(self))}</p>"
         if self.closed:
             return head
-        names = list(self)[:_MOST_ROWS]
-        rows = "".join(
-            "<tr>"
-            + "".join(
-                f"<td>{html.escape(cell)}</td>"
-                for cell in (
-                    name,
-                    self[name].dtype_name,
-                    str(list(self[name].shape)),
-                    _cut(self[name].shape, self[name].locate()),
-                    size_in_words(self[name].nbytes),
-                )
-            )
-            + "</tr>"
-            for name in names
-        )
-        more = len(self) - len(names)
-        rest = f"<p>and {more} more</p>" if more else ""
-        return (
-            f"{head}<table><thead><tr><th>name</th><th>dtype</th><th>shape</th><th>cut</th>"
-            f"<th>size</th></tr></thead><tbody>{rows}</tbody></table>{rest}"
-        )
-
-
-# Rows of a table in a notebook.
-_MOST_ROWS = 20
+        rows = [
+            [
+                name,
+                self[name].dtype_name,
+                str(list(self[name].shape)),
+                _cut(self[name].shape, self[name].locate()),
+                size_in_words(self[name].nbytes),
+            ]
+            for name in list(self)[: screen.MOST_ROWS]
+        ]
+        table: str = screen.table(["name", "dtype", "shape", "cut", "size"], rows, len(self))
+        return head + table
 
 
 def _cut(shape: tuple[int, ...], pieces: list[Piece]) -> str:

@@ -31,8 +31,10 @@ _WORDS = {"source.strategy": "strategy"}
 _Measured = tuple[tuple[WarningMessage, ...], tuple[FullValues, ...]]
 
 
-def _names(value: str | Iterable[str] | None) -> list[str]:
-    return [] if value is None else [value] if isinstance(value, str) else list(value)
+def _patterns(value: str | Iterable[str] | None) -> list[str]:
+    texts = [] if value is None else [value] if isinstance(value, str) else value
+    split = [_errors.call(_WORDS, _reshard.split_patterns, _name(text)) for text in texts]
+    return [text.decode("utf-8", "surrogateescape") for some in split for text in some]
 
 
 def _name(text: str) -> bytes:
@@ -277,7 +279,7 @@ def inspect(
         return _errors.call(_WORDS, _reshard.measure_values, keywords, threads, watch, _WORDS)
 
     chosen = _Inspection(
-        _names(include), _names(exclude), strategy, suffix, key, measure if values else None
+        _patterns(include), _patterns(exclude), strategy, suffix, key, measure if values else None
     )
     try:
         for path in paths:

@@ -1,4 +1,5 @@
-"""How a call reports its progress: a callable, a tqdm class, a line on stderr, a notebook's bar."""
+"""How a call reports its progress: a callable, a tqdm class, or a bar: tqdm's if it is
+installed, else a line on stderr or a notebook's bar."""
 
 from __future__ import annotations
 
@@ -92,8 +93,8 @@ class _Notebook:
 class _Tqdm:
     """An object of a class that is used as tqdm's."""
 
-    def __init__(self, cls: Callable[..., Any]) -> None:
-        self._bar = cls(total=0, unit="B", unit_scale=True, unit_divisor=1024)
+    def __init__(self, cls: Callable[..., Any], **own: Any) -> None:
+        self._bar = cls(total=0, unit="B", unit_scale=True, unit_divisor=1024, **own)
 
     def __call__(self, progress: Progress) -> None:
         self._bar.total = progress.total
@@ -106,6 +107,18 @@ class _Tqdm:
 def _in_notebook() -> bool:
     shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
     return hasattr(shell, "kernel")
+
+
+def _bar(after: float) -> _Tqdm | _Notebook | _Line:
+    """tqdm's bar if it is installed, in a notebook with its widgets."""
+    notebook = _in_notebook()
+    try:
+        tqdm = _modules.load("tqdm.notebook" if notebook else "tqdm")
+    except ImportError:
+        tqdm = None
+    if tqdm is not None and (not notebook or tqdm.IProgress is not None):
+        return _Tqdm(tqdm.tqdm, delay=after, leave=False)
+    return _Notebook(after) if notebook else _Line(after)
 
 
 def _is_wanted() -> bool:
@@ -124,8 +137,7 @@ class Watch:
         self._begin = time.monotonic()
         self._tell: Any = None
         if progress is True or (progress is None and _is_wanted()):
-            bar = _Notebook if _in_notebook() else _Line
-            self._tell = bar(0 if progress else _BAR_AFTER_SECONDS)
+            self._tell = _bar(0 if progress else _BAR_AFTER_SECONDS)
         elif isinstance(progress, type):
             self._tell = _Tqdm(progress)
         elif callable(progress):

@@ -91,6 +91,11 @@ class Layout(_fields.LayoutFields):
 
 
 class Strategy(_fields.StrategyFields):
+    """A strategy that was read. A call takes it in place of its path, and reads the file again."""
+
+    def __fspath__(self) -> str:
+        return self.path
+
     @functools.cached_property
     def _by_stage_and_name(self) -> dict[tuple[int, str], Layout]:
         return {(layout.stage, layout.name): layout for layout in self.parameters}

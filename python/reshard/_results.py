@@ -78,8 +78,16 @@ class Result:
         return tuple(getattr(self, name) for name in self.__match_args__)
 
     def __repr__(self) -> str:
-        fields = zip(self.__match_args__, self._values())
-        return f"{type(self).__qualname__}({', '.join(f'{n}={v!r}' for n, v in fields)})"
+        text: str = _modules.load("reshard._screen").line(self)
+        return text
+
+    def __str__(self) -> str:
+        text: str = _modules.load("reshard._screen").screen(self)
+        return text
+
+    def _repr_html_(self) -> str:
+        text: str = _modules.load("reshard._screen").page(self)
+        return text
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -23,6 +23,7 @@
 #include "reshard/parameters.h"
 #include "reshard/strategy.h"
 #include "reshard/tensor.h"
+#include "src/frontend/read_option.h"
 #include "tools/page/strategy_words.h"
 
 namespace nb = nanobind;
@@ -193,6 +194,16 @@ void AddInspection(nb::module_& module) {
         return GlobMatch(Bytes(pattern), Bytes(name));
       },
       "pattern"_a, "name"_a);
+  module.def(
+      "split_patterns",
+      [](const nb::bytes& text) {
+        nb::list patterns;
+        for (const std::string& pattern : Take(SplitPatterns(Bytes(text)))) {
+          patterns.append(nb::bytes(pattern.data(), pattern.size()));
+        }
+        return patterns;
+      },
+      "text"_a);
   nb::class_<Folder>(module, "Folder")
       .def_static("open", &Folder::Open, "path"_a, "suffix"_a)
       .def("files", &Folder::Files)

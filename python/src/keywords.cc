@@ -124,10 +124,13 @@ std::optional<OptionValue> ReadKeyword(const Option& option, nb::handle value) {
         return std::string("true");
       }
       break;
-    case OptionType::kTexts:
     case OptionType::kFiles:
       texts = TextsOf(value);
       return texts;
+    case OptionType::kPatterns:
+      texts = TextsOf(value);
+      if (texts.empty()) return texts;
+      break;
     case OptionType::kRanks:
       AddRankTexts(value, texts);
       if (texts.empty()) return std::vector<int64_t>();

@@ -168,6 +168,11 @@ Result<Selection::CastRule> CastOf(const std::string& text) {
     rule.pattern = text.substr(0, equals);
     type.remove_prefix(equals + 1);
   }
+  constexpr std::pair<std::string_view, std::string_view> kShortWords[] = {
+      {"fp16", "float16"}, {"bf16", "bfloat16"}, {"fp32", "float32"}};
+  for (const auto& [short_word, word] : kShortWords) {
+    if (type == short_word) type = word;
+  }
   const auto words = CastWords();
   const auto found = std::find_if(words.begin(), words.end(),
                                   [&](const auto& entry) { return entry.first == type; });
@@ -208,6 +213,28 @@ Result<OptionValue> ValueOf(Result<T> read) {
 
 }  // namespace
 
+Result<std::vector<std::string>> SplitPatterns(std::string_view text) {
+  std::vector<std::string> patterns;
+  size_t begin = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '[') {  // as GlobMatch reads a set
+      const size_t first = i + (text.substr(i).starts_with("[!") ? 2 : 1);
+      const size_t end = text.find(']', first + 1);
+      if (end != std::string_view::npos) i = end;
+    } else if (text[i] == ',') {
+      patterns.emplace_back(text.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  patterns.emplace_back(text.substr(begin));
+  if (patterns.size() > 1 && std::find(patterns.begin(), patterns.end(), "") != patterns.end()) {
+    return HasToBe("patterns with a comma between two", text);
+  }
+  return patterns;
+}
+
 Result<OptionValue> ReadOption(const Option& option, std::span<const std::string> texts) {
   const std::string& text = texts.back();
   switch (option.type) {
@@ -220,7 +247,14 @@ Result<OptionValue> ReadOption(const Option& option, std::span<const std::string
     case OptionType::kText:
     case OptionType::kFile:
       return OptionValue(text);
-    case OptionType::kTexts:
+    case OptionType::kPatterns: {
+      std::vector<std::string> patterns;
+      for (const std::string& list : texts) {
+        RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> some, SplitPatterns(list));
+        patterns.insert(patterns.end(), some.begin(), some.end());
+      }
+      return OptionValue(std::move(patterns));
+    }
     case OptionType::kFiles:
       return OptionValue(std::vector<std::string>(texts.begin(), texts.end()));
     case OptionType::kRanks: {

@@ -5,6 +5,8 @@
 
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "reshard/status.h"
 #include "src/options/option_table.h"
@@ -17,6 +19,12 @@ namespace reshard {
 //   kInvalidArgument: a message such as "has to be ...; found ...", to be put behind the option's
 //   name for files those of ReadRenames and EncryptionKey, with complete messages
 Result<OptionValue> ReadOption(const Option& option, std::span<const std::string> texts);
+
+// Returns the patterns between the commas of `text`. A comma in [...] or behind a backslash belongs
+// to its pattern.
+// Errors:
+//   kInvalidArgument: an empty pattern beside a comma; a message as of ReadOption
+Result<std::vector<std::string>> SplitPatterns(std::string_view text);
 
 // Returns whether the value comes from a file of names, which is read when the call is made.
 inline bool IsOfNameFile(OptionType type) {

@@ -44,11 +44,13 @@ OptionPlace WordAt(const OptionParts& parts) {
   return WordPlace(MemberOf(parts.*kPart, kMember));
 }
 
-// The first word of a kSwitchOrWord is the meaning of the option without a value.
+// The first word of a kSwitchOrWord is the meaning of the option without a value. Records have the
+// first word of a meaning.
 constexpr WordMeaning kFormats[] = {{"ckpt", Of(TargetFormat::kCkpt)},
                                     {"safetensors", Of(TargetFormat::kSafetensors)},
                                     {"unified", Of(TargetFormat::kUnified)},
-                                    {"huggingface", Of(TargetFormat::kHuggingFace)}};
+                                    {"huggingface", Of(TargetFormat::kHuggingFace)},
+                                    {"hf", Of(TargetFormat::kHuggingFace)}};
 constexpr std::span<const WordMeaning> kFormatsOfRanks = std::span(kFormats).first(2);
 constexpr WordMeaning kResumes[] = {{"true", Of(OutputChoice::Resume::kTrust)},
                                     {"verify", Of(OutputChoice::Resume::kVerify)}};
@@ -70,6 +72,7 @@ constexpr std::span<const WordMeaning> kOnlyCopy = std::span(kPolicies).first(1)
 constexpr Option kOptions[] = {
     {.name = "source.strategy",
      .word = "src_strategy",
+     .other_word = "strategy",
      .type = OptionType::kFile,
      .calls = kConversions | kRanksCall,
      .value = "S",
@@ -218,8 +221,8 @@ constexpr Option kOptions[] = {
      .type = OptionType::kText,
      .calls = kRecodeCall,
      .value = "REGEX",
-     .help = "Only files whose names this regular expression matches somewhere; a single file's "
-             "path",
+     .help = "Only files with names that this regular expression matches somewhere; for a single "
+             "file, its path",
      .place = At<&Parts::file_names>},
 
     {.name = "source.files",
@@ -406,35 +409,35 @@ constexpr Option kOptions[] = {
 
     {.name = "include",
      .word = "include",
-     .type = OptionType::kTexts,
+     .type = OptionType::kPatterns,
      .calls = kConversions | kMergeCall | kDigestCall | kDiffCall,
      .group = "Parameters",
-     .value = "GLOB",
-     .help = "Only parameters with source names that match GLOB",
+     .value = "GLOB,...",
+     .help = "Only parameters with source names that match a GLOB",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::include>},
     {.name = "include",
      .word = "include",
-     .old_word = "filter",
-     .type = OptionType::kTexts,
+     .other_word = "filter",
+     .type = OptionType::kPatterns,
      .calls = kInspectCall | kShowStrategyCall,
-     .value = "GLOB",
-     .help = "Only parameters with names that match GLOB",
+     .value = "GLOB,...",
+     .help = "Only parameters with names that match a GLOB",
      .place = At<&Parts::include>},
     {.name = "exclude",
      .word = "exclude",
-     .type = OptionType::kTexts,
+     .type = OptionType::kPatterns,
      .calls = kInspectCall | kShowStrategyCall,
-     .value = "GLOB",
-     .help = "Leave out parameters that match GLOB; wins over --include",
+     .value = "GLOB,...",
+     .help = "Leave out parameters that match a GLOB; wins over --include",
      .place = At<&Parts::exclude>},
     {.name = "exclude",
      .word = "exclude",
-     .type = OptionType::kTexts,
+     .type = OptionType::kPatterns,
      .calls = kConversions | kMergeCall | kDigestCall | kDiffCall,
      .group = "Parameters",
-     .value = "GLOB",
-     .help = "Leave out parameters that match GLOB; wins over --include",
+     .value = "GLOB,...",
+     .help = "Leave out parameters that match a GLOB; wins over --include",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::exclude>},
     {.name = "renames",

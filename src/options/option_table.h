@@ -59,7 +59,7 @@ enum class OptionType {
   kSwitchOrWord,    // none, which is the word "true", or another one of Option::words
   kWord,            // one of Option::words
   kText,            // any
-  kTexts,           // any, several times
+  kPatterns,        // "GLOB,...", several times
   kFile,            // a path
   kFiles,           // paths
   kRanks,           // "3", "0-7,9", several times
@@ -177,7 +177,7 @@ struct Option {
   std::string_view name;  // in the library's messages and in records: "casts"
   // "dtype": --dtype of a command line, the keyword dtype in Python. "from_" is --from.
   std::string_view word;
-  std::string_view old_word = {};  // of a command line: it still takes this word, too
+  std::string_view other_word = {};  // which a command line takes, too
   OptionType type = OptionType::kSwitch;
   uint32_t calls = 0;                       // a set of Call
   std::string_view group = {};              // of help; empty: the common ones

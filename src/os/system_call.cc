@@ -103,7 +103,13 @@ Status ErrnoStatus(int error, std::string_view operation, const std::string& pat
   constexpr std::string_view kLooking[] = {"open", "look up", "list the folder"};
   if (error == ENOENT &&
       std::find(std::begin(kLooking), std::end(kLooking), operation) != std::end(kLooking)) {
-    return {StatusCode::kNotFound, fmt::format("{}: does not exist", Escape(path)), error};
+    const bool is_pattern = path.find_first_of("*?") != std::string_view::npos;
+    return {StatusCode::kNotFound,
+            fmt::format("{}: does not exist{}", Escape(path),
+                        is_pattern ? "; * and ? are not expanded: give the folder of the ranks, or "
+                                     "a pattern with {rank}"
+                                   : ""),
+            error};
   }
   std::string message = fmt::format("{}: cannot {}: {}", Escape(path), operation,
                                     std::generic_category().message(error));

@@ -90,7 +90,7 @@ std::optional<OptionValue> ReadValue(const Option& option, LineValues& line) {
     case OptionType::kSize:
     case OptionType::kDecimalSize:
       return line.Size(member);
-    case OptionType::kTexts:
+    case OptionType::kPatterns:
     case OptionType::kFiles:
       return line.Texts(member);
     case OptionType::kCount:

@@ -22,7 +22,7 @@ bool IsKey(OptionType type) {
 
 bool IsRepeatable(OptionType type) {
   switch (type) {
-    case OptionType::kTexts:
+    case OptionType::kPatterns:
     case OptionType::kFiles:
     case OptionType::kRanks:
     case OptionType::kRankFiles:
@@ -53,7 +53,7 @@ void TableOptions::AddTo(CLI::App& app, Call call, const std::string& group) {
 
 CLI::Option* TableOptions::Add(CLI::App& app, const Option& option) {
   std::string name = OnCommandLine(option);
-  if (!option.old_word.empty()) name.append(",--").append(option.old_word);
+  if (!option.other_word.empty()) name.append(",--").append(option.other_word);
   const std::string help(option.help);
   if (option.type == OptionType::kSwitch) {
     return app.add_flag_callback(

@@ -36,7 +36,6 @@ constexpr OtherName kOptions[] = {
     {"--source-strategy", "--src-strategy"},
     {"--dst-strategy", "--b-strategy"},
     {"--target-strategy", "--dst-strategy"},
-    {"--strategy", "--src-strategy"},
     {"--strategy", "--a-strategy"},
     {"--filter", "--include"},
     {"--parameter", "--param"},
@@ -242,6 +241,20 @@ std::optional<std::string> DescribeExtraArguments(const CLI::App& root) {
   if (!pattern.empty()) {
     text += fmt::format("; if the shell expanded a pattern, give it quoted and with {{rank}}: '{}'",
                         PrintableName(pattern));
+    return text;
+  }
+  for (const char* const name : {"--include", "--exclude"}) {
+    const CLI::Option* const option = FindOption(*command, name);
+    if (option != nullptr && option->count() > 0) {
+      return text + fmt::format("; if the shell expanded a pattern of {}, quote it", name);
+    }
+  }
+  const std::string folder = typed[0].substr(0, typed[0].find_last_of('/') + 1);
+  if (folder.size() > 1 && typed.size() > 2 &&
+      std::all_of(typed.begin(), typed.end() - 1,
+                  [&](const std::string& name) { return name.starts_with(folder); })) {
+    text += fmt::format("; if the shell expanded a pattern, give its folder: '{}'",
+                        PrintableName(folder.substr(0, folder.size() - 1)));
   }
   return text;
 }
