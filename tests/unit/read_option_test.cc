@@ -127,7 +127,7 @@ OptionValue Sample(const Option& option) {
   switch (option.type) {
     case OptionType::kSwitch:
       return true;
-    case OptionType::kTexts:
+    case OptionType::kPatterns:
     case OptionType::kFiles:
       return std::vector<std::string>{"a\xff", "b\n"};
     case OptionType::kCount:
