@@ -112,7 +112,7 @@ TEST_F(UnknownWordsTest, Options) {
       {{"diff", "--dry-run"}, "no such option: --dry-run"},
       {{"diff", "--src_strategy", "s"},
        "no such option: --src_strategy; did you mean --a-strategy?"},
-      {{"convert", "--strategy"}, "no such option: --strategy; did you mean --src-strategy?"},
+      {{"diff", "--strategy"}, "no such option: --strategy; did you mean --a-strategy?"},
       {{"convert", "--fr\nob"}, "no such option: --fr\\nob"},
   };
   for (const auto& row : rows) EXPECT_EQ(Describe(row.words), row.text);

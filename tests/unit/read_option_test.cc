@@ -99,6 +99,20 @@ TEST(ReadOption, CastsHaveAPatternOrNone) {
   }
 }
 
+TEST(ReadOption, ShortWordsStandForLongOnes) {
+  EXPECT_EQ(Value<std::vector<CastRule>>("casts", {"w=bf16", "fp16", "fp32"}),
+            (std::vector<CastRule>{
+                {"w", DType::kBFloat16}, {"", DType::kFloat16}, {"", DType::kFloat32}}));
+}
+
+TEST(ReadOption, CommasSeparatePatterns) {
+  EXPECT_EQ(Value<std::vector<std::string>>("include", {"a,b*", "[],x]c,d[!],],e\\,f", "[g,h", ""}),
+            (std::vector<std::string>{"a", "b*", "[],x]c", "d[!],]", "e\\,f", "[g", "h", ""}));
+  for (const char* text : {",", "a,", "a,,b"}) {
+    EXPECT_FALSE(ReadOption(*FindOptionNamed("include"), std::vector<std::string>{text}).ok());
+  }
+}
+
 TEST(ReadOption, CountsAreWholeNumbersFromOneOn) {
   EXPECT_EQ(Value<int64_t>("tensor_parallel", {"8"}), 8);
   EXPECT_EQ(Value<std::vector<int64_t>>("stage_layers", {"10,11,11"}),
@@ -124,11 +138,11 @@ TEST(ReadOption, IoIsOneWayOrOneOfEach) {
 // A value of the option's type that is not the default.
 OptionValue Sample(const Option& option) {
   const auto words = WordsOf(option);
-  if (!words.empty()) return std::string(words.back());
+  if (!words.empty()) return std::string(words[1]);
   switch (option.type) {
     case OptionType::kSwitch:
       return true;
-    case OptionType::kTexts:
+    case OptionType::kPatterns:
     case OptionType::kFiles:
       return std::vector<std::string>{"a\xff", "b\n"};
     case OptionType::kCount:

@@ -103,6 +103,7 @@ OptionWord ReadOptionWord(const CLI::App& command, const std::string& word) {
 std::string OptionMeant(const CLI::App& command, const std::string& typed) {
   std::string dashed = typed;
   std::replace(dashed.begin(), dashed.end(), '_', '-');
+  if (FindOption(command, dashed) != nullptr) return dashed;
   for (const OtherName& other : kOptions) {
     std::string meant(other.meant);
     if (other.typed == dashed && FindOption(command, meant) != nullptr) return meant;
