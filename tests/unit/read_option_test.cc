@@ -100,8 +100,8 @@ TEST(ReadOption, CastsHaveAPatternOrNone) {
 }
 
 TEST(ReadOption, ShortWordsStandForLongOnes) {
-  EXPECT_EQ(Value<std::vector<CastRule>>("casts", {"w=bf16", "fp16", "fp32"}),
-            (std::vector<CastRule>{
+  EXPECT_EQ(Value<std::vector<Selection::CastRule>>("casts", {"w=bf16", "fp16", "fp32"}),
+            (std::vector<Selection::CastRule>{
                 {"w", DType::kBFloat16}, {"", DType::kFloat16}, {"", DType::kFloat32}}));
 }
 
