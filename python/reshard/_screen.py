@@ -43,7 +43,7 @@ def _is_bytes(name: str) -> bool:
 
 
 def _cut(text: str, columns: int) -> str:
-    """The text, without its middle if it is longer; a path without its begin."""
+    """The text, without its middle if it is longer; a path without its beginning."""
     if len(text) <= columns:
         return text
     head = 0 if "/" in text else (columns - 3) // 2
@@ -136,7 +136,8 @@ def line(result: Any) -> str:
     words: list[str] = []
     room = COLUMNS - len(type(result).__qualname__) - len("(, ...)")
     for name, value in _fields(result):
-        if _are_results(value) or (isinstance(value, (tuple, dict)) and len(repr(value)) > _CELL):
+        is_list = is_tuple(value) or is_mapping(value)
+        if _are_results(value) or (is_list and len(repr(value)) > _CELL):
             word = f"{name}=<{len(value)}>"
         elif _is_result(value):
             word = f"{name}={type(value).__qualname__}(...)"
@@ -167,7 +168,8 @@ def screen(result: Any) -> str:
     parts = _parts(result)
     lines = [type(result).__qualname__]
     width = max((len(name) for name, _ in parts.facts), default=0)
-    lines += [f"  {name.ljust(width)}  {_cut(text, COLUMNS - width - 4)}" for name, text in parts.facts]
+    for name, text in parts.facts:
+        lines.append(f"  {name.ljust(width)}  {_cut(text, COLUMNS - width - 4)}")
     wrap = _modules.load("textwrap").wrap
     for name, text in parts.texts:
         lines += wrap(f"{name}: {text}", COLUMNS, initial_indent="  ", subsequent_indent="    ")

@@ -59,7 +59,7 @@ enum class OptionType {
   kSwitchOrWord,    // none, which is the word "true", or another one of Option::words
   kWord,            // one of Option::words
   kText,            // any
-  kPatterns,        // "GLOB,...", several times
+  kPatterns,        // "GLOB,GLOB", several times
   kFile,            // a path
   kFiles,           // paths
   kRanks,           // "3", "0-7,9", several times
