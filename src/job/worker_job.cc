@@ -21,9 +21,8 @@ namespace {
 Status CheckWorker(const WorkerShare& worker) {
   if (IsWorkerShare(worker)) return {};
   return InvalidArgumentError(
-      fmt::format("share {} of {}: expected a number from 0 to one less than the number of shares, "
-                  "which is at least 1 and at most {}",
-                  worker.index, worker.count, kMaxWorkers));
+      fmt::format("`shard`: expected an index below the count, which is from 1 to {}; found {}/{}",
+                  kMaxWorkers, worker.index, worker.count));
 }
 
 // The job or the journal of workers in `folder`; no value for a job of another kind of run.

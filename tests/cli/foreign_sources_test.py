@@ -60,7 +60,7 @@ def make(case):
 ROWS = [
     ("no_index", ["3 files of a Hugging Face folder", "no index", INDEX], ["{rank}"]),
     ("stale", ["names 2 files", "b.safetensors", "complete the folder"], []),
-    ("gone", ["names 2 files, none of which is there", "old-1.safetensors", "another folder"], []),
+    ("gone", ["names 2 files, but all are missing", "old-1.safetensors", "another folder"], []),
     ("lacking", ["lacks 1 of the 2 tensors", "\"x\""], []),
     ("lfs_index", [INDEX, "Git LFS pointer", "git lfs pull"], []),
     ("lfs.safetensors", ["Git LFS pointer"], []),

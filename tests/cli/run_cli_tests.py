@@ -39,8 +39,8 @@ VARYING_TEXT = [
     (re.compile(r"[\d.]+ \w+ free"), "<SPACE> free"),
     # A manifest has times and inodes of the sources.
     (re.compile(r'^([<>]   "digest": )"[0-9a-f]{32}"$'), r'\1"<SEAL>"'),
-    (re.compile(r'byte \d+: "digest": expected [0-9a-f]{32}, (.*), found "[0-9a-f]{32}"'),
-     r'byte <N>: "digest": expected <SEAL>, \1, found "<SEAL>"'),
+    (re.compile(r'byte \d+: "digest": expected [0-9a-f]{32} (.*), found "[0-9a-f]{32}"'),
+     r'byte <N>: "digest": expected <SEAL> \1, found "<SEAL>"'),
     (re.compile(r"[\d.]+ \w+ more than the [\d.]+ \w+ that are free"), "<SPACE> more than is free"),
 ]
 

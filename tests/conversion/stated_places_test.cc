@@ -210,7 +210,7 @@ TEST_F(PartsTest, AnIndexThatNamesSome) {
   const std::string both =
       R"("a": "model-00001-of-00003.safetensors", "b": "model-00002-of-00003.safetensors")";
   write_index(both);
-  ExpectPartial(In(), "2 of them are read (1-2)");
+  ExpectPartial(In(), "only 2 are read (1-2)");
   Write("model-00003-of-00003.safetensors", {{"c", {2, 2}, ""}});
   ExpectPartial(In());  // it is not read
   write_index(both + R"(, "c": "model-00003-of-00003.safetensors")");
@@ -246,7 +246,7 @@ TEST_F(PartsTest, OfAMerge) {
        std::vector<std::vector<std::string>>{{a, c}, {In("p")}}) {
     const Status status = Merged(true, files);
     EXPECT_EQ(status.code(), StatusCode::kMismatch);
-    EXPECT_THAT(status.message(), Naming("one of 3", "2 of them are read (1, 3)", "`partial`"));
+    EXPECT_THAT(status.message(), Naming("one of 3", "only 2 are read (1, 3)", "`partial`"));
     EXPECT_EQ(Merged(true, files, true).message(), "");
   }
   part(2, "b");

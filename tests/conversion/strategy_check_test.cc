@@ -410,7 +410,7 @@ TEST(StrategyCheckTest, PartsOfOneElementCountNothing) {
   // A layout that cuts nothing leaves a counter what it is.
   EXPECT_THAT(warnings(1),
               testing::Contains(Says(WarningCode::kCountersDiffer,
-                                     AllOf(HasSubstr("counts: \"step\" is "),
+                                     AllOf(HasSubstr("counters: \"step\" is "),
                                            Not(HasSubstr("power")), Not(HasSubstr("\"b\""))))));
 }
 

@@ -195,7 +195,7 @@ TEST_F(HuggingFaceFolderTest, AMissingFileIsNamed) {
   fs::remove(source_ / "model-00007-of-00010.safetensors");
   const Status status = Failure();
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
-  EXPECT_THAT(status.message(), HasSubstr("index.json: names 10 files, and 1 of them is not there: "
+  EXPECT_THAT(status.message(), HasSubstr("index.json: names 10 files, but 1 is missing: "
                                           "model-00007-of-00010.safetensors; complete the folder"));
 }
 

@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
             "zero_bytes",  // a rank without parameters, whose layouts say otherwise
             Rank1(""),
             kMismatch,
-            {"rows 4 to 7 of w: ", "into rank 1, whose file does not have the parameter"}},
+            {"rows 4 to 7 of w: ", "into rank 1, but the file does not have the parameter"}},
         MalformedCase{"truncated_in_its_content",
                       Rank1(GoodShard().substr(0, GoodShard().size() - 1)),
                       kCorrupt,

@@ -65,7 +65,7 @@ def test_verify_finds_what_the_program_finds(target):
     assert report.damages[0].first_bad_block.index == 0
     of_program = of_the_program("verify", str(target), exit_code=1)
     assert comparable(report.to_dict()) == comparable(of_program)
-    with pytest.raises(TypeError, match="ask its `ok`"):
+    with pytest.raises(TypeError, match="use its `ok`"):
         bool(report)
 
 
@@ -328,7 +328,8 @@ def test_every_option_of_the_program_is_a_keyword():
     for name, call in calls.items():
         said = subprocess.run([program(name)[0], *name.split(), "--help"], capture_output=True, text=True, check=True).stdout
         said = said.split("As in MindFormers")[0]
-        options = {found.replace("-", "_") for found in re.findall(r"--([a-z][a-z-]+)", said)} - other
+        words = " ".join(re.findall(r"^  (-\S+)", said, re.M))
+        options = {found.replace("-", "_") for found in re.findall(r"--([a-z][a-z-]+)", words)} - other
         options -= {word for long, word in short.items() if long in options}
         # A word of Python has a _ behind it.
         missing = options - {keyword.rstrip("_") for keyword in inspect.signature(call).parameters}

@@ -33,7 +33,8 @@ def stated(body, owner=""):
 def present(space, owner=""):
     found = {}
     for name, value in vars(space).items():
-        if name.startswith("__") or name == "StatusError" or isinstance(value, types.ModuleType):
+        is_own = name == "__init__" and value.__doc__.startswith(name)  # others cannot be made
+        if (name.startswith("__") and not is_own) or name == "StatusError" or isinstance(value, types.ModuleType):
             continue
         if isinstance(value, type):
             found[name] = None

@@ -98,7 +98,7 @@ TEST(JobText, HasNoMoreShardsThanThereCanBe) {
     job.workers = shards;
     const auto parsed = ParseJobText(EncodeJobText(job), "job");
     EXPECT_EQ(parsed.status().code(), StatusCode::kCorrupt);
-    EXPECT_THAT(parsed.status().message(), Naming("65536 shards"));
+    EXPECT_THAT(parsed.status().message(), Naming("65536 shares"));
   }
 }
 

@@ -226,7 +226,7 @@ TEST(RankFolderTest, Rejects) {
         ""},
        StatusCode::kMismatch,
        ": expected checkpoints of one step, found -10_1 in ranks 0, 2; -9_1 in rank 1; the latest "
-       "step in all of them is -9_1 (`suffix=-9_1`)"},
+       "step that all ranks have is -9_1 (`suffix=-9_1`)"},
       {{"no step in common", {"rank_0/n-1_1.ckpt", "rank_1/n-1_2.ckpt"}, ""},
        StatusCode::kMismatch,
        "found -1_2 in rank 1; -1_1 in rank 0; the ranks have no step in common"},
@@ -238,8 +238,8 @@ TEST(RankFolderTest, Rejects) {
         ""},
        StatusCode::kMismatch,
        ": expected one checkpoint to take in each rank folder, found several: rank_0 (n-1_2.ckpt, "
-       "n_1-1_2.ckpt); choose by the end of the name, such as `suffix=_1`; the latest step in all "
-       "of them is -1_1 (`suffix=-1_1`)"},
+       "n_1-1_2.ckpt); choose by the end of the name, such as `suffix=_1`; the latest step that "
+       "all ranks have is -1_1 (`suffix=-1_1`)"},
       {{"one step twice by leading zeros", {"rank_0/n-1_02.ckpt", "rank_0/n-1_2.ckpt"}, ""},
        StatusCode::kMismatch,
        "found several: rank_0 (n-1_02.ckpt, n-1_2.ckpt)"},
@@ -300,7 +300,7 @@ TEST(RankFolderTest, ListsManyRanksAsRanges) {
   const auto found = Find(folder, row);
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.status().message(),
-              HasSubstr("found -2_1 in rank 30; -1_1 in ranks 0-29; no step"));
+              HasSubstr("found -2_1 in rank 30; -1_1 in ranks 0-29; the ranks have no step"));
 }
 
 TEST(RankFolderTest, FollowsLinks) {

@@ -132,8 +132,8 @@ TEST(RankPatternTest, Rejects) {
        ": node01/a.ckpt and node1/a.ckpt both name rank 1; remove one"},
       {{"different steps", {"n0/a-1_2.ckpt", "n1/a-1_3.ckpt"}, "n{rank}", ""},
        StatusCode::kMismatch,
-       ": expected checkpoints of one step, found -1_3 in rank 1; -1_2 in rank 0; no step is in "
-       "all"},
+       ": expected checkpoints of one step, found -1_3 in rank 1; -1_2 in rank 0; the ranks have "
+       "no step in common"},
       {{"an open choice", {"n0/a.ckpt", "n0/b.ckpt"}, "n{rank}", ""},
        StatusCode::kMismatch,
        "found several: n0 (a.ckpt, b.ckpt); choose by the end of the name, such as `suffix=a`"},

@@ -138,7 +138,7 @@ TEST(ReadOption, IoIsOneWayOrOneOfEach) {
 // A value of the option's type that is not the default.
 OptionValue Sample(const Option& option) {
   const auto words = WordsOf(option);
-  if (!words.empty()) return std::string(words[1]);
+  if (!words.empty()) return std::string(words.back());
   switch (option.type) {
     case OptionType::kSwitch:
       return true;

@@ -154,7 +154,7 @@ TEST_F(SourceTest, APartThatNoFileHasIsNamed) {
   const Status status = Cover("a", kWhole, 0).status();
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_THAT(status.message(), HasSubstr("parameter \"a\": box " + ToString(kRight)));
-  EXPECT_THAT(status.message(), HasSubstr("expected it in that of ranks 1-2"));
+  EXPECT_THAT(status.message(), HasSubstr("expected it in the file of ranks 1-2"));
 }
 
 TEST_F(SourceTest, ArraysHaveToAgree) {

@@ -132,7 +132,7 @@ TEST_F(StrategySpecTest, WithoutACheckpointTheSpecificationHasTheNames) {
   ASSERT_FALSE(pattern.ok());
   EXPECT_EQ(pattern.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(pattern.status().message(),
-              HasSubstr(R"(parameters[0].parameter: expected a name where no checkpoint is given, )"
+              HasSubstr(R"(parameters[0].parameter: expected a name, as no checkpoint is given, )"
                         R"(found the pattern "x*"; `checkpoint`)"));
   const auto uncut = Make(R"({"devices": 4, "parameters": [{"parameter": "x"}]})", false);
   ASSERT_FALSE(uncut.ok());

@@ -300,7 +300,7 @@ TEST(StrategyTest, RejectsStageFiles) {
        "(device matrix [2]), in stage 1 parameter \"b\" has 4 (device matrix [4])"},
       {"no strategy item",
        {without_item},
-       "stage0.ckpt: found no strategy item, whose stage would be the file's"},
+       "stage0.ckpt: found no strategy item, which would tell the file's stage"},
       {"merged ones only",
        {StageFileOf(0, {Cut("0-a", {2})}), StageFileOf(0, {Cut("0-b", {2})})},
        "strategies: expected the strategy files of the stages, found only merged ones"},

@@ -24,19 +24,19 @@ TEST_F(TargetJobTest, RefusesWhatIsInTheWay) {
     const char* message;
   } rows[] = {
       {"a folder as target", [&] { fs::create_directories(Target() / "rank_0/a.ckpt"); },
-       "rank_0/a.ckpt: expected a file or nothing"},
+       "rank_0/a.ckpt: expected a file or a free name"},
       {"a link as target",
        [&] {
          fs::create_directories(Target() / "rank_0");
          fs::create_symlink(victim / "file", Target() / "rank_0/a.ckpt");
        },
-       "rank_0/a.ckpt: expected a file or nothing"},
+       "rank_0/a.ckpt: expected a file or a free name"},
       {"a pipe as target",
        [&] {
          fs::create_directories(Target() / "rank_0");
          ASSERT_EQ(mkfifo((Target() / "rank_0/a.ckpt").c_str(), 0600), 0);
        },
-       "rank_0/a.ckpt: expected a file or nothing"},
+       "rank_0/a.ckpt: expected a file or a free name"},
       {"a link as rank folder", [&] { fs::create_symlink(victim, Target() / "rank_0"); },
        "rank_0: expected a folder, found a symbolic link"},
       {"a file as rank folder", [&] { folder_.Write("above/target/rank_0", ""); },

@@ -107,7 +107,7 @@ TEST_F(WorkerJobTest, RefusesWhatDoesNotBelongToThem) {
   EXPECT_EQ(other.status().code(), StatusCode::kAlreadyExists);
   const auto more = Begin(Spec(both_), 1, 3);
   EXPECT_EQ(more.status().code(), StatusCode::kMismatch);
-  EXPECT_THAT(more.status().message(), Naming("2 shards", "3 shards"));
+  EXPECT_THAT(more.status().message(), Naming("2 shares", "3 shares"));
   JobSpec changed = Spec(both_);
   changed.source_identities[1] = "source two, rewritten";
   EXPECT_EQ(Begin(changed, 1).status().code(), StatusCode::kChanged);

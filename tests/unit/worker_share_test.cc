@@ -178,7 +178,7 @@ TEST(WorkerShareTest, SaysWhatIsWrongWithTheEnvironment) {
        "make an array without gaps"},
       {OfArray("0", "0", "0", "0", {}), "make an array without gaps"},
       {{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}},
-       "a Slurm job of 2 tasks, but this process is none of them: it was not started by srun"},
+       "the Slurm job has 2 tasks, but srun did not start this process"},
       // Submitted from within a step of one task.
       {{{"SLURM_PROCID", "0"},
         {"SLURM_NTASKS", "2"},
