@@ -28,20 +28,25 @@
 namespace reshard {
 inline namespace v0_1 {
 
+// Needs source.path or source.files, and target.folder. options.h has the base structs and the
+// types of the first members.
 struct ConvertOptions : ConversionSpec, OutputChoice {
   CheckChoice checks;
   RunOptions run;
   // Bytes that the call may hold, page cache included, on top of the process's memory at the start.
-  // A run that needs more fails before it writes. 0: 256 MiB, or a quarter of the machine's memory
-  // if that is less. With 0, a run that needs more takes it, and warns.
+  // At least 28 MiB. A run that needs more fails with kResourceExhausted before it writes. 0: 256
+  // MiB, or a quarter of the machine's memory if that is less; a run that needs more than 256 MiB
+  // then takes it, up to that quarter, and warns.
   uint64_t memory_limit = 0;
   IoChoice io;
   // Do only this share; other processes do the others. A repeated share continues where its last
-  // run ended.
+  // run ended, as with `resume`.
   std::optional<WorkerShare> shard;
-  LockWaiting waiting;  // for other shares that begin or publish
-  // Receives each note before the call acts on it, for example before it discards the results of an
-  // interrupted run. The report has the note, too. Called from the calling thread; may be empty.
+  // For a lock that another worker holds while it begins or publishes. Without `shard`, the call
+  // does not wait.
+  LockWaiting waiting;
+  // Called with each note as it arises, for example before the results of an interrupted run are
+  // discarded. The report has the note, too. Called from the calling thread; may be empty.
   std::function<void(const std::string&)> note = {};
   bool record_timeline = false;  // for ConvertReport::timeline
 };
@@ -51,28 +56,28 @@ inline constexpr size_t kMostTimelineSamples = 512;
 
 struct ConvertReport : Findings {
   struct File {
-    std::string path;  // relative to the target folder
-    uint64_t size = 0;
+    std::string path;   // relative to the target folder
+    uint64_t size = 0;  // bytes; of a share: of its part of the file
   };
 
   struct Worker {
     WorkerShare shard;
-    // This call put the whole set in place, or found it there. If several shares run side by side,
-    // only one puts it there. For the others, this is false and `outstanding` is empty.
+    // True: this call published the set, or found it published. False: the shares in `outstanding`
+    // are not finished, or, if it is empty, another worker publishes the set.
     bool published = false;
-    bool already_published = false;     // as in ConvertReport
-    std::vector<uint64_t> outstanding;  // shares that had not finished, if not published
+    bool already_published = false;  // as in ConvertReport
+    std::vector<uint64_t> outstanding;
   };
 
-  // The course of a run.
+  // What a run did at which time.
   struct Timeline {
-    // Seconds and bytes since the call began.
+    // Totals since the call began; `memory` is the value at that time.
     struct Sample {
       double seconds = 0;
       uint64_t bytes_read = 0;      // of the sources, brought into windows
       uint64_t bytes_gathered = 0;  // of the targets, put together in memory
       uint64_t bytes_written = 0;   // of the targets, given to the system
-      uint64_t memory = 0;          // held at the moment, counted as memory_peak
+      uint64_t memory = 0;          // counted as memory_peak
     };
 
     // "plan", "check", "write" or "publish".
@@ -94,10 +99,11 @@ struct ConvertReport : Findings {
     uint64_t targets_buffered = 0;
   };
 
-  std::vector<File> files;            // written by this run, by rank
-  std::vector<int64_t> source_ranks;  // the ranks whose files were read, ascending
-  uint64_t bytes_read = 0;            // content bytes taken from the sources
-  uint64_t bytes_written = 0;
+  std::vector<File> files;            // of this call, kept ones included, by rank
+  std::vector<int64_t> source_ranks;  // the ranks from whose files they are made, ascending
+  // Content bytes that all `files` take from the sources. Of a share: that this call read.
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;  // the sum of the sizes of `files`
   // Finite values that casts made infinite or NaN, in all published files.
   uint64_t values_lost = 0;
   uint64_t values_zeroed = 0;  // nonzero values that casts made zero, likewise
@@ -105,8 +111,8 @@ struct ConvertReport : Findings {
   uint64_t crc_files = 0;      // source files that were read once more, to check their CRC trailers
   uint64_t crc_bytes = 0;      // bytes that these checks read
   std::optional<ReplicaReport> replicas;  // when all were compared: all equal
-  uint64_t memory_limit = 0;              // that the run kept to
-  uint64_t memory_planned = 0;            // bytes that the run was to hold at the most
+  uint64_t memory_limit = 0;              // bytes; of the option, or the one that was taken
+  uint64_t memory_planned = 0;            // the planned maximum of bytes held
   // The greatest observed sum of anonymous memory, source windows and target pages on their way to
   // the disk; 0 if the run wrote no file.
   uint64_t memory_peak = 0;
@@ -122,15 +128,26 @@ struct ConvertReport : Findings {
   std::optional<Worker> shard;       // of a share; then all numbers here are the share's
 };
 
-// Converts. The share that finishes last publishes. If the set is already published from these
-// sources and both are unchanged, a share or a call with options.resume does no work;
-// `force` does not override this. The code reads as: open, index, plan, execute, verify, commit.
+// Converts. A *set* is the target files that one manifest lists; the share that finishes last
+// publishes it. If a set is published already, by the same options from these sources, and neither
+// has changed, a share or a call with `resume` does no work; `force` does not override this.
 //
-// Errors: every code. kMismatch also means that the source strategy most likely belongs to another
-// checkpoint, or that replicas differ. After an error the target's names are as they were. A
-// failure while publishing is the exception: it leaves whole files and no manifest, and the same
-// call completes the set. Finished files stay staged for a call with options.resume. A call without
-// it discards them.
+// After an error the target's names are as they were. A failure while publishing is the exception:
+// it leaves whole files and no manifest, and the same call completes the set. Finished files stay
+// staged for a call with `resume`. A call without it discards them.
+// Errors:
+//   kInvalidArgument: options that contradict each other, or that do not fit the strategies
+//   kNotFound: a source, a strategy or the file of a rank is missing
+//   kAlreadyExists: an output exists and `force` is not given, or another conversion holds the
+//     folder
+//   kMismatch: sources and strategies do not fit; the source strategy most likely belongs to
+//     another checkpoint; replicas differ
+//   kCorrupt: a source or strategy is damaged
+//   kChanged: a source changed during the call
+//   kResourceExhausted: memory_limit
+//   kUnsupported, kCancelled
+//   kIo: also if the disk has too little space
+//   kInternal: a fault of reshard, such as digests of both sides that differ
 Result<ConvertReport> Convert(const ConvertOptions& options);
 
 struct PlanReport : Findings {
@@ -152,18 +169,19 @@ struct PlanReport : Findings {
   std::vector<SourceFile> sources;  // the files chosen that are read, by rank
   std::vector<TargetFile> targets;  // by rank
   uint64_t bytes_read = 0;          // content bytes taken from the sources
-  uint64_t bytes_written = 0;       // the sum of the target sizes; as much space is needed
+  uint64_t bytes_written = 0;       // the sum of the target sizes, for which there must be space
   uint64_t runs = 0;                // contiguous stretches that are copied
   uint64_t shortest_run = 0;        // bytes; 0 when there is no run
   uint64_t longest_run = 0;
-  uint64_t memory_limit = 0;  // that Convert would keep
-  uint64_t memory_bytes = 0;  // an estimate of the most that Convert would hold
+  uint64_t memory_limit = 0;  // as ConvertReport::memory_limit
+  uint64_t memory_bytes = 0;  // as ConvertReport::memory_planned
   // At the place of the target folder; no value if the file system does not say.
   std::optional<uint64_t> free_space_bytes;
 };
 
-// Plans a conversion and makes all checks of Convert, without writing. Ok only if Convert would
-// begin to write, or if the set is complete already. Errors: as Convert.
+// Plans a conversion and makes the checks of Convert, without writing. Where Convert would compare
+// all replicas, compares a sample. Ok only if Convert would begin to write, or if the set is
+// complete already. Errors: as Convert.
 Result<PlanReport> Plan(const ConvertOptions& options);
 
 struct CommitOptions {
@@ -178,7 +196,7 @@ struct CommitReport {
 };
 
 // Publishes the files that workers have staged. The last worker normally does so itself. This call
-// is for the case that it was killed first. It may run while workers do, and needs neither sources
+// is for the case that it was killed before. It may run while workers do, and needs neither sources
 // nor strategies.
 // Errors:
 //   kNotFound: workers have not finished (the message names them), or no files are staged
@@ -188,7 +206,7 @@ Result<CommitReport> CommitWorkers(const CommitOptions& options);
 
 // A conversion that rewrites each file by itself, without strategies and ranks.
 //
-// `source.path` is a file or a folder. In a folder, it takes all files of the other format than
+// `source.path` is a file or a folder. Of a folder, Recode takes all files that are not in
 // `target.format`. It looks in the sub-folders whose names begin with "rank" or, if there are none,
 // in the folder itself. Each output gets the path of its source below that folder, with the other
 // extension. `target.folder` is made if it does not exist, and may be the source's own.

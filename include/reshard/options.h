@@ -1,6 +1,5 @@
-// The structs that make up the options of calls: SourceSpec, TargetSpec, Selection, CheckChoice,
-// OutputChoice, RunOptions. Each means the same in every call. A long call reports Progress and
-// LockWaiting::Holder while it runs.
+// The structs that options of calls are made of. A member means the same in every call that takes
+// it. A long call reports Progress and LockWaiting::Holder while it runs.
 //
 // Plain values. Worker threads call the callbacks that take Progress, one call at a time. The
 // calling thread calls the callbacks that take LockWaiting::Holder. A callback must not throw: an
@@ -28,14 +27,14 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// Bytes processed so far by a long call. They count all phases after the first together.
+// How far a long call is. Bytes are sums over all phases but kPlan; while that lasts, their number
+// is not known yet.
 struct Progress {
-  // The phase of a long call.
   enum class Phase {
-    kPlan,     // opens, indexes and plans; the number of bytes is not known yet
-    kCheck,    // reads and checks sources before anything is written
-    kRead,     // a call that writes no files
-    kWrite,    // target files
+    kPlan,     // opens, indexes and plans
+    kCheck,    // reads and checks sources before it writes
+    kRead,     // reads, in a call that writes no files
+    kWrite,    // writes target files
     kPublish,  // puts the target files in place
   };
 
@@ -59,7 +58,7 @@ struct LockWaiting {
   struct Holder {
     std::string lock;                // the path of its file
     std::string holder;              // "process 4711 on node3"; empty if unknown
-    std::chrono::milliseconds time;  // so far
+    std::chrono::milliseconds time;  // that the call has waited for it
   };
 
   // After this time behind one holder the call fails with kAlreadyExists. No value: no time limit.
@@ -84,12 +83,13 @@ enum class TargetFormat {
   kHuggingFace,
 };
 
-// Whether the target is a folder of whole tensors rather than of ranks.
+// Whether the target is a folder of whole tensors rather than of ranks. No value: the source's
+// format, which is of ranks.
 constexpr bool IsWholeFolder(const std::optional<TargetFormat>& format) {
   return format == TargetFormat::kUnified || format == TargetFormat::kHuggingFace;
 }
 
-// One process of several, perhaps on several machines, that share a conversion.
+// Which worker a process is, of several that share a conversion, perhaps on several machines.
 struct WorkerShare {
   uint64_t index = 0;  // from 0 to count - 1
   uint64_t count = 1;
@@ -167,11 +167,12 @@ struct SourceSpec {
   std::map<int64_t, std::string> files = {};
   // group_info files of the training run, or patterns with {rank} for them. Each lists ranks that
   // hold the same weights (ckpt_restore_rank_list). If a rank's file is missing, or lacks a
-  // parameter that no layout cuts, another rank of its list replaces it. Without a strategy the
-  // ranks of rank 0's list hold full tensors together.
+  // parameter that no layout cuts, another rank of its list replaces it. Without a strategy each
+  // full tensor is taken from one of the ranks in rank 0's list.
   std::vector<std::string> group_info = {};
-  // Maps names in strategies and outputs to different names in the source. All other options use
-  // the outputs' names. Selection::renames is applied last.
+  // Maps names in strategies to different names in the files of the source. All other options use
+  // the names in strategies; without an entry here, the source has the same. Selection::renames is
+  // applied last.
   std::map<std::string, std::string> name_map = {};
   // The key of encrypted .ckpt files; null: none. Other files are read without it.
   std::shared_ptr<const EncryptionKey> key = {};
@@ -182,7 +183,8 @@ struct Cluster {
   int64_t tensor_parallel = 1;  // parts of a matrix
   int64_t data_parallel = 1;    // replicas
   int64_t pipeline_stages = 1;
-  // Parts into which the replicas cut the rows of a matrix further. -1: as many as replicas.
+  // Parts into which the replicas cut the rows of a matrix further. 0: they do not. -1: as many as
+  // replicas.
   int64_t optimizer_shards = 0;
   // Layers of each stage. Empty: equally many, and one more in the first stages if need be.
   std::vector<int64_t> stage_layers = {};
@@ -198,15 +200,16 @@ struct TargetSpec {
   std::string folder = {};    // is made if it does not exist
   StrategyRef strategy = {};  // none: full tensors, for one rank
   // In place of `strategy`: the strategy of this cluster is made for the parameters of the source,
-  // and written to strategy/strategy.ckpt. The default: none.
+  // and written to strategy/strategy.ckpt. The default, of one rank, stands for none.
   Cluster cluster = {};
   std::string prefix = "checkpoint_";  // files are folder/rank_N/PREFIXN and an extension
   // A pattern of file names, such as rank_{rank}/net.{ext}, with {rank}, {prefix} and {ext}; empty:
   // rank_{rank}/{prefix}{rank}.{ext}.
   std::string names = {};
   std::optional<TargetFormat> format = {};  // without a value, the source's
-  uint64_t part_size = uint64_t{3} << 30;   // of kUnified: bytes of tensors in a file
-  uint64_t shard_size = 5'000'000'000;      // of kHuggingFace: bytes of tensors in a file
+  uint64_t part_size = uint64_t{3} << 30;   // of kUnified: as shard_size
+  // Of kHuggingFace: the most bytes of tensors in a file. A larger tensor has a file of its own.
+  uint64_t shard_size = 5'000'000'000;
   // Encrypts `.ckpt` files as MindSpore's save_checkpoint does with enc_key and enc_mode. Set both
   // fields or leave both empty. One worker then writes the whole file. Not with states_crc.
   std::optional<EncryptionMode> encryption = {};
@@ -220,8 +223,9 @@ struct TargetSpec {
 // New names of parameters, by the old ones.
 struct Renames {
   std::map<std::string, std::string> names = {};
-  // Maps patterns of old names to new names, for names that `names` does not list. A pattern has at
-  // least one `*`. Each matches any characters, dots too, as few as possible. The new name has as
+  // Maps patterns of old names to new names, for names that `names` does not list. A pattern is no
+  // GlobMatch pattern: it has at least one `*`, which matches any characters, dots too, as few as
+  // possible, and all other characters stand for themselves. The new name has as
   // many `*`, which stand for the matched texts in order: "layers.*" to "model.layers.*". No name
   // may match two patterns.
   std::map<std::string, std::string> patterns = {};
@@ -232,10 +236,10 @@ struct Renames {
 
 // The parameters and ranks to write, with their new names and dtypes.
 struct Selection {
-  // The dtype of the output for floating-point tensors with names that match a pattern. The cast is
-  // that of MindSpore's load_param_into_net. Other tensors, such as integers, are never cast.
+  // Casts the floating-point tensors whose names match `pattern` to `dtype`, as MindSpore's
+  // load_param_into_net does. Other tensors, such as integers, are never cast.
   struct CastRule {
-    // A GlobMatch pattern of names in the source. Empty: all names except optimizer states
+    // A GlobMatch pattern of names. Empty: all names except optimizer states
     // (OptimizerGroup) and tensors with a single element.
     std::string pattern = {};
     // Float16, BFloat16, Float32, Float64, Float8E4M3FN or Float8E5M2; no value: unchanged.
@@ -244,24 +248,24 @@ struct Selection {
     friend bool operator==(const CastRule&, const CastRule&) = default;
   };
 
-  // What to do with a parameter that only one of the two strategies describes.
+  // What to do with a parameter that not every given strategy describes.
   enum class Unmatched {
-    kCopy,  // copy it unchanged from one source rank, as MindSpore does, with a warning
-    kDrop,  // leave it out, with a warning
-    // Refuse the conversion, also if a tensor of several elements is in no given strategy.
-    kError,
+    kCopy,   // copy it unchanged from one source rank, as MindSpore does, with a warning
+    kDrop,   // leave it out, with a warning
+    kError,  // refuse the conversion; tensors of one element are copied
   };
 
   std::vector<int64_t> ranks = {};  // target ranks; empty: all
-  // Patterns (GlobMatch, reshard/parameters.h) of names in the source. A parameter is written if a
+  // Patterns (GlobMatch, reshard/parameters.h) of names. A parameter is written if a
   // pattern of `include` matches its name, or `include` is empty, and no pattern of `exclude`
   // matches.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};
-  Renames renames = {};              // from names in the source to the target's
+  Renames renames = {};              // in the target
   std::vector<CastRule> casts = {};  // the first rule whose pattern matches applies
-  // No value: as kCopy, but the call fails if a strategy belongs to other files. This is so if
-  // names differ by one substitution, or if ten matrices without a layout differ between ranks.
+  // No value: as kCopy, but the call fails with kMismatch if a strategy seems to be of another
+  // checkpoint: names differ by one substitution, or ten matrices without a layout differ between
+  // ranks.
   std::optional<Unmatched> unmatched = {};
 };
 
@@ -277,7 +281,7 @@ struct CheckChoice {
   // How much of the source's replicas a conversion compares before it writes. If replicas differ,
   // the source strategy is most likely not the one that the source was saved with.
   enum class Replicas {
-    kNone,    // no comparison; one file may then stand for several ranks
+    kNone,    // no comparison, so that one file may be given for several ranks
     kSample,  // some KiB of some parameters, within a bound
     kAll,     // every byte of every shard that several ranks hold
   };
@@ -287,16 +291,16 @@ struct CheckChoice {
   bool checksum = true;
   // For the stages that the target ranks need. Plan treats kAll as kSample.
   Replicas replicas = Replicas::kSample;
-  // The expected count: Findings::Totals::weights of the source, without parameters that
-  // Selection::exclude leaves out, has to round to it. No value: not checked.
+  // Fail with kMismatch unless the source's number of weights (Findings::Totals::weights, without
+  // parameters that Selection::exclude leaves out) rounds to this. No value: not checked.
   std::optional<RoundedCount> parameters = {};
   // Refuse to publish if a cast made a finite value infinite or NaN.
   bool refuse_overflow = false;
   // Full tensors of the same model, a file or a folder. Each written parameter has the same dtype
   // and full shape there, or the call fails. Empty: not checked.
   std::string reference = {};
-  // Accept files without their siblings. A file may state that it is one of several: by a name such
-  // as `-00001-of-00002`, or by DCP_SHARDING_INFO.
+  // A file may state that it is one of several: by a name such as `-00001-of-00002`, or by
+  // DCP_SHARDING_INFO. Accept it without the others.
   bool partial = false;
 };
 
@@ -310,17 +314,16 @@ struct OutputChoice {
   };
 
   bool force = false;  // replace existing outputs
-  // After publication, remove files that only the replaced manifest lists, if they still are as it
-  // says. Then remove their folders that are empty. Not with Selection::ranks. The call fails with
-  // kNotFound if there is no manifest to compare with.
+  // After publication, remove files that only the replaced manifest lists, if their content still
+  // is as it says. Then remove their folders that are empty. Not with Selection::ranks. The call
+  // fails with kNotFound if there is no manifest to compare with.
   bool prune = false;
   Resume resume = Resume::kNo;
 };
 
 // How a call runs.
 struct RunOptions {
-  // Threads that plan, read and compare, or gather and write (up to 8 MiB each). 0: one for each
-  // core.
+  // Worker threads. One that writes has two buffers of up to 4 MiB. 0: one for each core.
   int jobs = 2;
   std::stop_token stop = {};  // a request ends the call with kCancelled and publishes no file
   // Called from worker threads, one call at a time; may be empty.
