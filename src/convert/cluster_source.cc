@@ -141,9 +141,9 @@ Result<MadeStrategy> MakeStrategyOf(const ConversionSpec& spec, const SourceLimi
   const Cluster& cluster = spec.target.cluster;
   RESHARD_ASSIGN_OR_RETURN(ClusterLayouts layouts, LayoutsForCluster(cluster, source));
   RESHARD_ASSIGN_OR_RETURN(
-      Strategy strategy,
+      const Strategy strategy,
       StrategyTables::FromLayouts(std::move(layouts.stages), cluster.pipeline_stages > 1, 0));
-  return MadeStrategy{std::move(strategy), std::move(layouts.warnings), std::move(layouts.notes)};
+  return MadeStrategy{strategy, std::move(layouts.warnings), std::move(layouts.notes)};
 }
 
 }  // namespace reshard
