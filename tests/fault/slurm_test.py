@@ -252,9 +252,9 @@ class Conversion:
         strategies = [self.job.options[self.job.options.index(name) + 1]
                       for name in ("--src-strategy", "--dst-strategy")]
         code = (
-            "import reshard; print(reshard.convert("
+            "import reshard; print(repr(reshard.convert("
             f"{str(self.job.source)!r}, {str(target)!r}, src_strategy={strategies[0]!r}, "
-            f"dst_strategy={strategies[1]!r}, shard='auto', jobs=1).shard)")
+            f"dst_strategy={strategies[1]!r}, shard='auto', jobs=1).shard))")
         script = f"PYTHONPATH={shlex.quote(package)} exec {shlex.join([python, '-c', code])}"
         job, code = self.slurm.submit(script, "--array=0-3")
         said = [self.slurm.output(job, task) for task in range(4)]
