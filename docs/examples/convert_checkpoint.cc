@@ -48,7 +48,8 @@ int main(int argc, char** argv) {
   for (const reshard::Warning& warning : report->warnings) {
     std::fprintf(stderr, "warning: %s\n", warning.message.c_str());
   }
-  for (const reshard::ConvertReport::File& file : report->files)
+  for (const reshard::ConvertReport::File& file : report->files) {
     std::printf("%s\n", file.path.c_str());
+  }
   return 0;
 }

@@ -133,8 +133,9 @@ StoredArray TableBuilder::ArrayOf(const Entry& entry) const {
                     .map_tensor = {}};
   if (entry.kind == ArrayKind::kMapTensor) {
     array.map_tensor = map_tensors_[entry.map_tensor];
-    for (const StoredArray::MapTensorPart& part : array.map_tensor)
+    for (const StoredArray::MapTensorPart& part : array.map_tensor) {
       array.bytes += part.content.length;
+    }
   } else {
     array.content = {entry.framed + (entry.has_contents ? entry.framed_count : 0),
                      entry.framed_count};

@@ -133,7 +133,7 @@ Result<DeviceGrid> TargetGrid(const OpenedSource& source, const ConversionTarget
   GridBuilder builder(stages, rule.target_ranks() / stages, parameter.second.full_shape);
   for (const auto& [stage, rank] : PlannedStages(plan, rule, target.files())) {
     PlanFindings findings;  // all has been said
-    RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection,
+    RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selected selection,
                              target.ranks->Select(rank, findings));
     const auto has = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), parameter.second.source_name) != names.end();

@@ -459,7 +459,7 @@ Status MindSporeTarget::CheckCopied(const SourceTensor& tensor, PlanFindings& fi
   };
   const bool of_source = cuts_others(rule_.source(), rule_.source_devices());
   if (!of_source && !cuts_others(rule_.target(), rule_.target_devices())) return {};
-  if (unmatched_ == reshard::Selection::Unmatched::kError) {
+  if (unmatched_ == Selection::Unmatched::kError) {
     return MismatchError(
         fmt::format("parameter {} {} {} has no layout in the {} strategy; `unmatched=copy` {}",
                     Quote(tensor.name), DTypeName(tensor.dtype), ToString(tensor.full_shape),

@@ -98,7 +98,7 @@ Status CheckNamePattern(const std::string& pattern);
 class MindSporeTarget final : public Target {
  public:
   MindSporeTarget(const Source& source, const ConversionRule& rule, std::string prefix,
-                  reshard::Selection::Unmatched unmatched, ParameterChoice choice = {},
+                  Selection::Unmatched unmatched, ParameterChoice choice = {},
                   const Container& container = DefaultContainer(), std::string names = {})
       : Target(source, std::move(choice)),
         rule_(rule),
@@ -123,19 +123,19 @@ class MindSporeTarget final : public Target {
 
   // The parameters of a target rank's file: first the parameters that are cut anew, then the
   // parameters that are taken as they are, each in the order of the file. Names are the source's.
-  struct Selection {
+  struct Selected {
     std::vector<std::string> converted;
     std::vector<std::string> copied;
     std::vector<int64_t> stages;  // the source stages that they come from, ascending
   };
   // Selects the parameters and adds to `findings`. Errors: as MakeFile.
-  Result<Selection> Select(int64_t rank, PlanFindings& findings) const;
+  Result<Selected> Select(int64_t rank, PlanFindings& findings) const;
 
  private:
   // The common plan of a target stage's ranks whose source files hold the same.
   struct Recipe {
     uint64_t number = 0;      // unique among all recipes, past ones included
-    Selection selection;      // without the converted parameters
+    Selected selection;       // without the converted parameters
     FileMetadata metadata;    // of the files
     CutParameters converted;  // in their order
     PlanFindings findings;
@@ -206,7 +206,7 @@ class MindSporeTarget final : public Target {
 
   const ConversionRule& rule_;
   const std::string prefix_;
-  const reshard::Selection::Unmatched unmatched_;
+  const Selection::Unmatched unmatched_;
   const Container& container_;
   const std::string
       names_;  // the pattern of file names, which CheckNamePattern has passed, or none

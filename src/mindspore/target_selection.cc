@@ -107,12 +107,12 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
   return std::optional(std::move(names));
 }
 
-Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
-                                                           PlanFindings& findings) const {
+Result<MindSporeTarget::Selected> MindSporeTarget::Select(int64_t rank,
+                                                          PlanFindings& findings) const {
   const int64_t stage = rule_.TargetStage(rank);
   RESHARD_ASSIGN_OR_RETURN(std::vector<std::string> names, NamesInOrder(rank));
   RESHARD_RETURN_IF_ERROR(CheckStages(stage));
-  Selection selection;
+  Selected selection;
   selection.stages = rule_.NeededSourceStages(stage);
   std::set<std::string> refused;
   std::set<std::string> texts;
@@ -125,15 +125,14 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
       converted.push_back(static_cast<size_t>(&name - names.data()));
     } else if (fate == Fate::kCopy) {
       RESHARD_ASSIGN_OR_RETURN(const bool text, IsTextLeftOut(name, selection.stages, rank));
-      if (text && unmatched_ == reshard::Selection::Unmatched::kError) texts.insert(Quote(name));
+      if (text && unmatched_ == Selection::Unmatched::kError) texts.insert(Quote(name));
       if (text) {
         findings.texts_left_out.insert(Quote(name));
         continue;
       }
       const bool unmatched = rule_.Unmatched(name);
-      if (unmatched && unmatched_ == reshard::Selection::Unmatched::kError)
-        refused.insert(Quote(name));
-      if (unmatched && unmatched_ == reshard::Selection::Unmatched::kDrop) {
+      if (unmatched && unmatched_ == Selection::Unmatched::kError) refused.insert(Quote(name));
+      if (unmatched && unmatched_ == Selection::Unmatched::kDrop) {
         findings.unmatched_dropped.insert(Quote(name));
         continue;
       }
@@ -256,7 +255,7 @@ Status MindSporeTarget::CheckStages(int64_t target_stage) const {
       if (rule_.LowestSourceStage(layout.name) != stage || !choice().Takes(layout.name)) continue;
       const Fate fate = rule_.FateOf(layout.name, target_stage);
       if (fate == Fate::kConvert ||
-          (fate == Fate::kCopy && unmatched_ == reshard::Selection::Unmatched::kCopy)) {
+          (fate == Fate::kCopy && unmatched_ == Selection::Unmatched::kCopy)) {
         lost.push_back(Quote(layout.name));
       }
     }

@@ -277,7 +277,7 @@ Result<std::vector<SourceTensor>> ListTensors(const Source& source, const Conver
                                               const SharedWork& work, PlanFindings& findings) {
   const MindSporeTarget target(source, rule, "", Selection::Unmatched::kCopy);
   target.IndexSources(0, Indexers(work.workers), work.stop);
-  RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection, target.Select(0, findings));
+  RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selected selection, target.Select(0, findings));
   std::vector<SourceTensor> tensors;
   tensors.reserve(selection.converted.size() + selection.copied.size());
   size_t next = 0;

@@ -78,7 +78,7 @@ class ConvertPublishedTest : public testing::Test {
     const auto time = fs::last_write_time(Target() / "manifest.json");
     for (const bool force : {false, true}) {
       options().force = force;
-      for (const OutputChoice::OutputChoice::Resume resume :
+      for (const OutputChoice::Resume resume :
            {OutputChoice::Resume::kTrust, OutputChoice::Resume::kVerify}) {
         const auto report = Again(resume);
         ASSERT_TRUE(report.ok()) << what << ": " << report.status().message();
@@ -196,7 +196,7 @@ TEST_F(ConvertPublishedTest, FoldersOfWholeTensors) {
   const fs::path index = folder_.folder().path() / "whole/model.safetensors.index.json";
   ASSERT_TRUE(fs::exists(index));
   std::ofstream(index, std::ios::app) << "\n";
-  for (const OutputChoice::OutputChoice::Resume resume :
+  for (const OutputChoice::Resume resume :
        {OutputChoice::Resume::kNo, OutputChoice::Resume::kTrust}) {
     const Status status = Again(resume).status();
     EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
@@ -212,7 +212,7 @@ TEST_F(ConvertPublishedTest, RecodedFiles) {
   const auto first = Recode(recode);
   ASSERT_TRUE(first.ok()) << first.status().message();
   EXPECT_FALSE(first->already_published);
-  for (const OutputChoice::OutputChoice::Resume resume :
+  for (const OutputChoice::Resume resume :
        {OutputChoice::Resume::kNo, OutputChoice::Resume::kTrust}) {
     recode.resume = resume;
     const auto again = Recode(recode);
@@ -221,7 +221,7 @@ TEST_F(ConvertPublishedTest, RecodedFiles) {
     EXPECT_THAT(again->files, IsEmpty());
   }
   WriteSource("source", 2);
-  for (const OutputChoice::OutputChoice::Resume resume :
+  for (const OutputChoice::Resume resume :
        {OutputChoice::Resume::kNo, OutputChoice::Resume::kTrust}) {
     recode.resume = resume;
     EXPECT_EQ(Recode(recode).status().code(), StatusCode::kAlreadyExists);
@@ -375,7 +375,7 @@ TEST_F(ConvertPublishedTest, ASetOfSchema2) {
 
 // Runs for some ranks each, on hosts that have the sources as files of their own.
 TEST_F(ConvertPublishedTest, JoinedRuns) {
-  const auto run = [this](std::vector<int64_t> ranks, OutputChoice::OutputChoice::Resume resume) {
+  const auto run = [this](std::vector<int64_t> ranks, OutputChoice::Resume resume) {
     options().selection.ranks = std::move(ranks);
     return Again(resume);
   };
