@@ -74,11 +74,11 @@ def _column_cut(run, title):
                 _float_matrices(8, run), _cut("columns", 4), _cut("columns", 2))
 
 
-FULL = ("unified", "huggingface")  # formats of folders of whole tensors
+FULL = ("unified", "huggingface")  # formats of folders of full tensors
 
 
 def _formats(source, target):
-    """Eight ranks, or a folder of whole tensors, into another format."""
+    """Eight ranks, or a folder of full tensors, into another format."""
     cuts = [None if name in FULL else ["--tp", 8] for name in (source, target)]
     return Case(f"{source}_to_{target}", f"{source} to {target}", llama, *cuts, only_named=True,
                 source_format=source, target_format=target)
@@ -125,7 +125,7 @@ class Sample:
 
     def __init__(self, folder, checkpoint, strategies, case):
         self.folder = folder
-        self.checkpoint = checkpoint  # with rank_N, or whole tensors
+        self.checkpoint = checkpoint  # with rank_N, or full tensors
         self.source_strategy, self.target_strategy = strategies
         self.source_format, self.target_format = case.source_format, case.target_format
         self.files = [file for file in files_of(checkpoint)

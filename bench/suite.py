@@ -139,7 +139,7 @@ def contenders(arguments, sample):
     bare = arguments.bin / "bare_pipeline"
     has_ring = "ring" in subprocess.run([bare], check=False, capture_output=True, text=True).stderr
     for shape in SHAPES:
-        # Its chunks want what they take from to lie close together; whole tensors do not.
+        # Its chunks want what they take from to lie close together; full tensors do not.
         if (has_ring and not sample.target_format) or not shape.startswith("ring"):
             target = out / shape.replace(":", "_")
             yield Contender(shape, target, [bare, shape, copies, target], [bare])

@@ -53,7 +53,7 @@ bool IsHtml(std::string_view head) {
 
 // The keys that identify kinds of JSON files, in this order.
 constexpr Signature kJsonKeys[] = {
-    {"\"weight_map\"", "the index of a folder of whole tensors; give the folder that it lies in"},
+    {"\"weight_map\"", "the index of a folder of full tensors; give the folder that it lies in"},
     {"\"state_dict_metadata\"", "the metadata.json of a MindFormers 2.0 checkpoint"},
     {"\"_diffusers_version\"",
      "a file of a diffusers model; give the folder with its safetensors files"},

@@ -66,7 +66,8 @@ const Container* ContainerCertainlyOf(std::span<const std::byte> head) {
 
 Result<const Container*> ContainerOf(std::span<const std::byte> head, uint64_t file_size) {
   if (file_size == 0) {
-    return CorruptError("the file is empty (0 bytes); expected a MindSpore checkpoint");
+    return CorruptError(
+        "expected a .ckpt or safetensors checkpoint, found an empty file (0 bytes); copy it again");
   }
   if (const std::optional<TargetSpec::EncryptionMode> mode = EncryptionModeOf(head)) {
     return UnsupportedError(fmt::format("the checkpoint is encrypted ({}); give its key (`key`)",
@@ -77,11 +78,11 @@ Result<const Container*> ContainerOf(std::span<const std::byte> head, uint64_t f
       KindOfOtherFile({reinterpret_cast<const char*>(head.data()), head.size()});
   if (other.empty() && IsJson(head)) {
     return CorruptError(
-        "expected a MindSpore checkpoint (.ckpt), found JSON, perhaps a strategy file");
+        "expected a .ckpt or safetensors checkpoint, found JSON, perhaps a strategy file");
   }
   if (!other.empty()) {
     return UnsupportedError(
-        fmt::format("expected a MindSpore checkpoint (.ckpt), found {}", other));
+        fmt::format("expected a .ckpt or safetensors checkpoint, found {}", other));
   }
   return FirstLike(head, Likeness::kPossible);
 }

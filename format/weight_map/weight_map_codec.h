@@ -1,4 +1,4 @@
-// Weight maps: the indexes of folders of whole tensors, MindSpore's param_name_map.json and Hugging
+// Weight maps: the indexes of folders of full tensors, MindSpore's param_name_map.json and Hugging
 // Face's model.safetensors.index.json (SPEC.md).
 //
 // A WeightMap is a plain value; copies share the names. Functions without state; any thread.

@@ -49,7 +49,7 @@ class Checkpoint {
   static Result<Checkpoint> Open(const std::string& path,
                                  std::shared_ptr<const EncryptionKey> key = nullptr);
   // Opens file number `place` of a list that ListRankFiles returned. ListRankFiles has already
-  // indexed the files of a folder of whole tensors, so they are not indexed again. The checkpoint
+  // indexed the files of a folder of full tensors, so they are not indexed again. The checkpoint
   // has the tensors that the folder's index assigns to the file. More errors:
   //   kChanged
   //   kInvalidArgument: no such place
@@ -143,7 +143,7 @@ struct RankFiles {
   std::vector<Warning> warnings = {};
 
   struct Indexed;
-  // For Checkpoint::Open, the indexed files of a folder of whole tensors; null for other folders.
+  // For Checkpoint::Open, the indexed files of a folder of full tensors; null for other folders.
   std::shared_ptr<Indexed> indexed = {};
 };
 
@@ -224,7 +224,7 @@ class ShardedCheckpoint {
   const std::vector<TensorInfo>& others() const;
   // "EPOCH_STEP" if the names of all files have it, else empty.
   std::string step() const;
-  // The files that the tensors are read from, by rank. In a folder of whole tensors the file
+  // The files that the tensors are read from, by rank. In a folder of full tensors the file
   // numbers stand for ranks.
   const std::vector<RankFiles::File>& files() const;
   // Whether the checkpoint has threads that read ahead; files on servers have. A forked process
@@ -274,7 +274,7 @@ class ShardedCheckpoint {
 
 // Chooses one file in each folder rank_N of `folder`, or for each rank of a pattern
 // (SourceSpec::path, reshard/options.h). The name of the file, without extension, ends in `suffix`.
-// With an empty `suffix` it is the file of the greatest (epoch, step). In a folder of whole tensors
+// With an empty `suffix` it is the file of the greatest (epoch, step). In a folder of full tensors
 // the list has all files, and their numbers stand for ranks.
 // Errors:
 //   kNotFound, kUnsupported, kIo

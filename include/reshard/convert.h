@@ -1,6 +1,9 @@
 // Convert copies a checkpoint into another layout. Plan shows what Convert would do, without
-// writing. CommitWorkers publishes the files that several processes have staged. Recode writes
-// files in another format.
+// writing. CommitWorkers publishes the files that several processes have staged. Recode changes
+// files one by one: their format, names or protection, never their sharding.
+//
+// Several processes can divide one conversion. Each is a worker and does one share (WorkerShare).
+// Unless a member says otherwise, the report of a share counts this share alone.
 //
 // All functions may run in several threads at once; each call uses its own threads and state. The
 // functions do not print. A lock keeps two conversions from writing into one target folder.
@@ -28,22 +31,23 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// Needs source.path or source.files, and target.folder. options.h has the base structs and the
-// types of the first members.
+// Needs source.path or source.files, and target.folder. The base structs are in options.h, as are
+// CheckChoice, RunOptions, IoChoice, WorkerShare and LockWaiting.
 struct ConvertOptions : ConversionSpec, OutputChoice {
   CheckChoice checks;
   RunOptions run;
   // Bytes that the call may hold, page cache included, on top of the process's memory at the start.
-  // At least 28 MiB. A run that needs more fails with kResourceExhausted before it writes. 0: 256
-  // MiB, or a quarter of the machine's memory if that is less; a run that needs more than 256 MiB
-  // then takes it, up to that quarter, and warns.
+  // At least 28 MiB. If planning shows that the conversion needs more, the call fails with
+  // kResourceExhausted before it writes. If writing exceeds the plan, it fails before it publishes.
+  // 0: 256 MiB, or a quarter of the machine's memory if that is less; a conversion that needs more
+  // takes it, and warns.
   uint64_t memory_limit = 0;
   IoChoice io;
-  // Do only this share; other processes do the others. A repeated share continues where its last
-  // run ended, as with `resume`.
+  // Do only this share; other processes do the others. A share that is done again continues where
+  // the last call for it ended, as with `resume`.
   std::optional<WorkerShare> shard;
-  // For a lock that another worker holds while it begins or publishes. Without `shard`, the call
-  // does not wait.
+  // Limits the time for which a worker waits while another worker begins or publishes. Without
+  // `shard` the call does not wait: it fails with kAlreadyExists.
   LockWaiting waiting;
   // Called with each note as it arises, for example before the results of an interrupted run are
   // discarded. The report has the note, too. Called from the calling thread; may be empty.
@@ -57,15 +61,16 @@ inline constexpr size_t kMostTimelineSamples = 512;
 struct ConvertReport : Findings {
   struct File {
     std::string path;   // relative to the target folder
-    uint64_t size = 0;  // bytes; of a share: of its part of the file
+    uint64_t size = 0;  // bytes; in the report of a share, of its part of the file
   };
 
   struct Worker {
     WorkerShare shard;
-    // True: this call published the set, or found it published. False: the shares in `outstanding`
-    // are not finished, or, if it is empty, another worker publishes the set.
+    // Whether this call published the set, or found it published.
     bool published = false;
     bool already_published = false;  // as in ConvertReport
+    // If not published: the unfinished shares. If there are none, another worker is publishing the
+    // set, or has done so.
     std::vector<uint64_t> outstanding;
   };
 
@@ -74,7 +79,7 @@ struct ConvertReport : Findings {
     // Totals since the call began; `memory` is the value at that time.
     struct Sample {
       double seconds = 0;
-      uint64_t bytes_read = 0;      // of the sources, brought into windows
+      uint64_t bytes_read = 0;      // from the sources into memory
       uint64_t bytes_gathered = 0;  // of the targets, put together in memory
       uint64_t bytes_written = 0;   // of the targets, given to the system
       uint64_t memory = 0;          // counted as memory_peak
@@ -99,11 +104,12 @@ struct ConvertReport : Findings {
     uint64_t targets_buffered = 0;
   };
 
-  std::vector<File> files;            // of this call, kept ones included, by rank
+  std::vector<File> files;            // of the target, kept ones included, by rank
   std::vector<int64_t> source_ranks;  // the ranks from whose files they are made, ascending
-  // Content bytes that all `files` take from the sources. Of a share: that this call read.
+  // The content bytes that all `files` take from the sources, kept files included. In the report of
+  // a share: those that this call read.
   uint64_t bytes_read = 0;
-  uint64_t bytes_written = 0;  // the sum of the sizes of `files`
+  uint64_t bytes_written = 0;  // the sum of the sizes of `files`, kept files included
   // Finite values that casts made infinite or NaN, in all published files.
   uint64_t values_lost = 0;
   uint64_t values_zeroed = 0;  // nonzero values that casts made zero, likewise
@@ -125,16 +131,17 @@ struct ConvertReport : Findings {
   // An earlier run published the set, so this call had no work. `files` is empty.
   bool already_published = false;
   std::optional<Timeline> timeline;  // with ConvertOptions::record_timeline
-  std::optional<Worker> shard;       // of a share; then all numbers here are the share's
+  std::optional<Worker> shard;       // in the report of a share
 };
 
-// Converts. A *set* is the target files that one manifest lists; the share that finishes last
-// publishes it. If a set is published already, by the same options from these sources, and neither
-// has changed, a share or a call with `resume` does no work; `force` does not override this.
+// Converts. A *set* is the target files that one manifest lists; the worker that finishes last
+// publishes it. If the same options and sources have published this set before, and all its files
+// are there with their sizes, the call does no work. With `force`, only a share or a call with
+// `resume` looks for such a set.
 //
-// After an error the target's names are as they were. A failure while publishing is the exception:
-// it leaves whole files and no manifest, and the same call completes the set. Finished files stay
-// staged for a call with `resume`. A call without it discards them.
+// After an error the target folder has the same files as before. A failure while publishing is the
+// exception: it leaves whole files and no manifest, and the same call completes the set. Finished
+// files stay staged for a call with `resume`. A call without it discards them.
 // Errors:
 //   kInvalidArgument: options that contradict each other, or that do not fit the strategies
 //   kNotFound: a source, a strategy or the file of a rank is missing
@@ -158,7 +165,7 @@ struct PlanReport : Findings {
   };
 
   struct TargetFile {
-    int64_t rank = 0;  // of a folder of whole tensors: the number of the file
+    int64_t rank = 0;  // of a folder of full tensors: the number of the file
     std::string path;  // relative to the target folder
     uint64_t size = 0;
     uint64_t parameters = 0;
@@ -170,8 +177,8 @@ struct PlanReport : Findings {
   std::vector<TargetFile> targets;  // by rank
   uint64_t bytes_read = 0;          // content bytes taken from the sources
   uint64_t bytes_written = 0;       // the sum of the target sizes, for which there must be space
-  uint64_t runs = 0;                // contiguous stretches that are copied
-  uint64_t shortest_run = 0;        // bytes; 0 when there is no run
+  uint64_t runs = 0;                // byte ranges that are copied as one piece
+  uint64_t shortest_run = 0;        // bytes; 0 if nothing is copied
   uint64_t longest_run = 0;
   uint64_t memory_limit = 0;  // as ConvertReport::memory_limit
   uint64_t memory_bytes = 0;  // as ConvertReport::memory_planned
@@ -183,12 +190,6 @@ struct PlanReport : Findings {
 // all replicas, compares a sample. Ok only if Convert would begin to write, or if the set is
 // complete already. Errors: as Convert.
 Result<PlanReport> Plan(const ConvertOptions& options);
-
-struct CommitOptions {
-  std::string target;
-  std::stop_token stop = {};  // a request ends the call with kCancelled and publishes no file
-  LockWaiting waiting = {};   // for workers that begin or publish
-};
 
 struct CommitReport {
   bool already_published = false;  // the set was published before
@@ -202,7 +203,8 @@ struct CommitReport {
 //   kNotFound: workers have not finished (the message names them), or no files are staged
 //   kAlreadyExists: another run is writing there
 //   kCorrupt, kIo, kCancelled
-Result<CommitReport> CommitWorkers(const CommitOptions& options);
+Result<CommitReport> CommitWorkers(const std::string& target, const LockWaiting& waiting = {},
+                                   const std::stop_token& stop = {});
 
 // A conversion that rewrites each file by itself, without strategies and ranks.
 //
@@ -218,24 +220,13 @@ struct RecodeOptions : ConvertOptions {
   std::string files = {};
 };
 
-struct RecodeReport : Findings {
-  std::vector<ConvertReport::File> files;
-  uint64_t bytes_read = 0;  // content bytes taken from the sources
-  uint64_t bytes_written = 0;
-  uint64_t crc_files = 0;  // this and the members below are as in ConvertReport
-  uint64_t crc_bytes = 0;
-  uint64_t files_kept = 0;
-  bool completed_earlier_run = false;
-  bool already_published = false;
-};
-
 // Writes each file in the other format, without strategies and without cutting tensors. Publishes
 // all files together, as Convert does.
 // Errors: as Convert, and
 //   kInvalidArgument: options that only conversions by strategies have
 //   kMismatch: a file that is in the format already, or two parameters of a file with one new name
 //   kUnsupported: an array that the format cannot hold
-Result<RecodeReport> Recode(const RecodeOptions& options);
+Result<ConvertReport> Recode(const RecodeOptions& options);
 
 // Returns the map of a JSON object {"old name": "new name", ..., "patterns": {"old*": "new*", ...}}
 // (format/rename_map/SPEC.md), as Selection::renames takes it.

@@ -60,7 +60,7 @@ struct Findings {
   uint64_t parameters = 0;  // distinct names in the target files
   uint64_t left_out = 0;    // parameters, by include and exclude
   uint64_t renamed = 0;     // of `parameters`
-  // The source is a folder of whole tensors. Its file numbers stand for ranks.
+  // The source is a folder of full tensors. Its file numbers stand for ranks.
   bool source_is_whole = false;
   std::optional<ReplicaSample> sample;  // when there was one, and a source strategy
 };

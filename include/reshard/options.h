@@ -1,9 +1,9 @@
 // The structs that options of calls are made of. A member means the same in every call that takes
 // it. A long call reports Progress and LockWaiting::Holder while it runs.
 //
-// Plain values. Worker threads call the callbacks that take Progress, one call at a time. The
-// calling thread calls the callbacks that take LockWaiting::Holder. A callback must not throw: an
-// exception ends the process.
+// Plain values. Threads of the library call the callbacks that take Progress, one call at a time.
+// The calling thread calls the callbacks that take LockWaiting::Holder. A callback must not throw:
+// an exception ends the process.
 //
 // Implemented in src/base (header only).
 #ifndef RESHARD_OPTIONS_H_
@@ -27,8 +27,7 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// How far a long call is. Bytes are sums over all phases but kPlan; while that lasts, their number
-// is not known yet.
+// How far a long call is. Bytes are sums over all phases after kPlan. During kPlan both are 0.
 struct Progress {
   enum class Phase {
     kPlan,     // opens, indexes and plans
@@ -58,7 +57,7 @@ struct LockWaiting {
   struct Holder {
     std::string lock;                // the path of its file
     std::string holder;              // "process 4711 on node3"; empty if unknown
-    std::chrono::milliseconds time;  // that the call has waited for it
+    std::chrono::milliseconds time;  // for which the call has waited
   };
 
   // After this time behind one holder the call fails with kAlreadyExists. No value: no time limit.
@@ -75,21 +74,21 @@ class EncryptionKey;         // reshard/encryption.h
 enum class TargetFormat {
   kCkpt,         // rank_N/PREFIXN.ckpt, as MindSpore's save_checkpoint writes
   kSafetensors,  // rank_N/PREFIXN.safetensors, byte for byte as the safetensors library writes
-  // Whole tensors: partK.safetensors, hyper_param.safetensors, param_name_map.json, as MindSpore's
+  // Full tensors: partK.safetensors, hyper_param.safetensors, param_name_map.json, as MindSpore's
   // unified_safetensors writes.
   kUnified,
-  // Whole tensors, divided as huggingface_hub does: model-0000K-of-0000N.safetensors and
+  // Full tensors, divided as huggingface_hub does: model-0000K-of-0000N.safetensors and
   // model.safetensors.index.json, or model.safetensors if one file holds all.
   kHuggingFace,
 };
 
-// Whether the target is a folder of whole tensors rather than of ranks. No value: the source's
+// Whether the target is a folder of full tensors rather than of ranks. No value: the source's
 // format, which is of ranks.
 constexpr bool IsWholeFolder(const std::optional<TargetFormat>& format) {
   return format == TargetFormat::kUnified || format == TargetFormat::kHuggingFace;
 }
 
-// Which worker a process is, of several that share a conversion, perhaps on several machines.
+// The share of a conversion that a process does. Others, perhaps on other machines, do the rest.
 struct WorkerShare {
   uint64_t index = 0;  // from 0 to count - 1
   uint64_t count = 1;
@@ -105,12 +104,13 @@ constexpr bool IsWorkerShare(const WorkerShare& shard) {
   return shard.count > 0 && shard.count <= kMaxWorkers && shard.index < shard.count;
 }
 
+// The ways to read and to write. The bytes are the same.
 struct IoChoice {
   // How sources are read.
   enum class Source {
-    kAuto,  // mapped on local file systems, read on network and FUSE file systems
-    kMap,   // an error if a file cannot be mapped
-    kPread,
+    kAuto,   // mapped on local file systems, read on network and FUSE file systems
+    kMap,    // an error if a file cannot be mapped
+    kPread,  // copied into memory by read calls
   };
 
   // How targets are written.
@@ -156,7 +156,7 @@ class StrategyRef {
 struct SourceSpec {
   // A folder with rank_N/*.ckpt or rank_N/*.safetensors; or a pattern such as
   // node{rank}/net-1_100.ckpt or node{rank}, in which {rank} stands for the number of a rank.
-  // Without a strategy also one file, or a folder of whole tensors: with a param_name_map.json, a
+  // Without a strategy also one file, or a folder of full tensors: with a param_name_map.json, a
   // *.safetensors.index.json, or a lone safetensors file. Empty when `files` is given.
   std::string path = {};
   StrategyRef strategy = {};  // none: the source holds full tensors
@@ -211,7 +211,8 @@ struct TargetSpec {
   // Of kHuggingFace: the most bytes of tensors in a file. A larger tensor has a file of its own.
   uint64_t shard_size = 5'000'000'000;
   // Encrypts `.ckpt` files as MindSpore's save_checkpoint does with enc_key and enc_mode. Set both
-  // fields or leave both empty. One worker then writes the whole file. Not with states_crc.
+  // fields or leave both empty. An encrypted file is not divided: one worker writes it. Not with
+  // states_crc.
   std::optional<EncryptionMode> encryption = {};
   std::shared_ptr<const EncryptionKey> encryption_key = {};
   // Each checkpoint file gets a CRC-32 of itself, as MindSpore's save_checkpoint writes it with
@@ -248,11 +249,11 @@ struct Selection {
     friend bool operator==(const CastRule&, const CastRule&) = default;
   };
 
-  // What to do with a parameter that not every given strategy describes.
+  // What to do with a parameter that one of the given strategies does not describe.
   enum class Unmatched {
     kCopy,   // copy it unchanged from one source rank, as MindSpore does, with a warning
     kDrop,   // leave it out, with a warning
-    kError,  // refuse the conversion; tensors of one element are copied
+    kError,  // fail with kMismatch; but tensors of one element are copied
   };
 
   std::vector<int64_t> ranks = {};  // target ranks; empty: all
@@ -323,10 +324,11 @@ struct OutputChoice {
 
 // How a call runs.
 struct RunOptions {
-  // Worker threads. One that writes has two buffers of up to 4 MiB. 0: one for each core.
+  // The number of threads that read and write. Each has two buffers of up to 4 MiB if it writes. 0:
+  // one for each core.
   int jobs = 2;
   std::stop_token stop = {};  // a request ends the call with kCancelled and publishes no file
-  // Called from worker threads, one call at a time; may be empty.
+  // Called from threads of the library, one call at a time; may be empty.
   std::function<void(const Progress&)> progress = {};
 };
 

@@ -14,7 +14,6 @@
 #include "reshard/compare.h"
 #include "reshard/convert.h"
 #include "reshard/encryption.h"
-#include "reshard/file_use.h"
 #include "reshard/findings.h"
 #include "reshard/merge.h"
 #include "reshard/options.h"

@@ -199,31 +199,25 @@ Status WriteStrategy(const Strategy& strategy, const std::string& output, bool f
 //   errors of Strategy::Make
 Result<Box> ShardBox(const NamedLayout& parameter, const Shape& full_shape, int64_t rank);
 
-struct StrategyMergeReport {
+// A strategy file that a call has written.
+struct StrategyReport {
+  // 0 if a file was converted that cannot be used as a strategy, since its layouts disagree.
   int64_t stages = 0;
+  int64_t devices_per_stage = 0;
+  uint64_t layouts = 0;  // in all stages; one that a converted file lists twice counts twice
   uint64_t bytes = 0;
-  std::vector<std::string> notes;
+  // Details that the file cannot hold, unused entries of a specification, matrices that stay whole,
+  // or choices that inference left open.
+  std::vector<Warning> warnings = {};
+  // Files of a folder that were skipped, parameters without a layout, and why.
+  std::vector<std::string> notes = {};
 };
 
 // Merges the stage files in `folder` into the file `output`. In protobuf, its bytes equal those of
 // MindSpore's merge_pipeline_strategys for the files in stage order. `output` appears whole or not
 // at all. Errors: as ReadStrategy; kAlreadyExists if `output` exists without `force`.
-Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std::string& output,
-                                            bool force);
-
-struct StrategyConversionReport {
-  uint64_t layouts = 0;                 // of parameters; one that a file lists twice counts twice
-  uint64_t bytes = 0;                   // of the file that was written
-  std::vector<Warning> warnings = {};   // details that the other encoding cannot hold
-  std::vector<std::string> notes = {};  // files of a folder that were skipped, and why
-};
-
-struct StrategyConversionOptions {
-  std::string input;   // a file, or a folder of stage files, which are merged
-  std::string output;  // a file
-  Renames renames = {};
-  bool force = false;  // replace `output`
-};
+Result<StrategyReport> MergeStrategies(const std::string& folder, const std::string& output,
+                                       bool force);
 
 // Writes the strategy `input` to the file `output`: in JSON if its name ends in .json, else in
 // protobuf, by MindSpore's rule for names. All details that both encodings can hold stay unchanged
@@ -233,7 +227,8 @@ struct StrategyConversionOptions {
 // Errors: as ReadStrategy, and
 //   kInvalidArgument: renames give two parameters of a stage one name
 //   kAlreadyExists: `output` exists without `force`
-Result<StrategyConversionReport> ConvertStrategyFile(const StrategyConversionOptions& options);
+Result<StrategyReport> ConvertStrategyFile(const std::string& input, const std::string& output,
+                                           const Renames& renames, bool force);
 
 struct MakeStrategyOptions {
   std::string spec;       // a JSON file (docs/guide/strategies.md)
@@ -248,15 +243,6 @@ struct MakeStrategyOptions {
   bool force = false;  // replace `output`
 };
 
-struct MakeStrategyReport {
-  int64_t stages = 1;
-  int64_t devices_per_stage = 1;
-  uint64_t layouts = 0;            // in all stages
-  uint64_t bytes = 0;              // of the file that was written
-  std::vector<Warning> warnings;   // unused entries, and matrices that stay whole
-  std::vector<std::string> notes;  // parameters without a layout, and why others are cut so
-};
-
 // Writes the strategy that a specification describes, or that a cluster needs for the parameters of
 // a source. A pipeline's is merged as MergeStrategies does. `output` appears whole or not at all.
 // Errors:
@@ -265,7 +251,7 @@ struct MakeStrategyReport {
 // - kMismatch: parameters cannot be cut so, or the names of a stage look like a pipeline's names
 // - kAlreadyExists
 // - those of opening a source
-Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options);
+Result<StrategyReport> MakeStrategy(const MakeStrategyOptions& options);
 
 // Returns the ranks that hold the same weights, by a group_info file, in its order. A training run
 // writes the file if GROUP_INFO_FILE is set. Errors: kNotFound, kCorrupt, kIo.
@@ -293,14 +279,6 @@ struct InferStrategyOptions {
   RunOptions run;
 };
 
-struct InferStrategyReport {
-  int64_t stages = 1;
-  int64_t devices_per_stage = 1;
-  uint64_t layouts = 0;           // in all stages
-  uint64_t bytes = 0;             // of the file that was written
-  std::vector<Warning> warnings;  // parameters left out, and choices that bytes left open
-};
-
 // Writes a strategy that explains the shards in `source`. Shapes of shards and tensors give the
 // cuts. Equal bytes tell which rank holds which part, and so does the reference if it holds the
 // same values. The names in the files tell the stages of a pipeline. Reads every shard once; memory
@@ -308,7 +286,7 @@ struct InferStrategyReport {
 // Errors: from opening checkpoints, and
 //   kMismatch: no layout fits, or several with different results; the message lists parameters
 //   kAlreadyExists, kCancelled
-Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options);
+Result<StrategyReport> InferStrategy(const InferStrategyOptions& options);
 
 }  // namespace v0_1
 }  // namespace reshard

@@ -85,7 +85,7 @@ struct Box {
   std::vector<int64_t> begin;
   std::vector<int64_t> extent;
 
-  // The box of a whole tensor.
+  // The box of a full tensor.
   static Box Whole(const Shape& shape);
 
   size_t dims() const { return begin.size(); }

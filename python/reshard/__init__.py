@@ -50,6 +50,11 @@ from ._tensor import Piece, Shard, Tensor
 
 __version__ = _reshard.__version__
 
+# The names that each call had for its own.
+ConvertedStrategyReport = StrategyReport
+MadeStrategyReport = StrategyReport
+MergedStrategyReport = StrategyReport
+
 # Without `open`: a star import is not to hide the built-in.
 __all__ = [
     "AlreadyExistsError",
@@ -57,13 +62,16 @@ __all__ = [
     "ChangedError",
     "Checkpoint",
     "ConvertReport",
+    "ConvertedStrategyReport",
     "CorruptError",
     "Error",
     "InternalError",
     "InvalidArgumentError",
     "IoError",
     "Layout",
+    "MadeStrategyReport",
     "MapTensor",
+    "MergedStrategyReport",
     "MismatchError",
     "Mount",
     "NotFoundError",

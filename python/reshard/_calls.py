@@ -13,11 +13,8 @@ from . import _errors, _jobs, _modules, _reshard
 from ._fields import (
     AgainstReport,
     CommitReport,
-    ConvertedStrategyReport,
     DiffReport,
     DigestReport,
-    MadeStrategyReport,
-    MergedStrategyReport,
     MergeReport,
     RecodeReport,
     StrategyReport,
@@ -236,7 +233,7 @@ def make_strategy(
     optimizer_sharding: bool | int | None = None,
     stage_layers: Iterable[int] | None = None,
     # Its own.
-) -> MadeStrategyReport:
+) -> StrategyReport:
     """Writes the strategy of a new cluster (docs/guide/strategies.md).
 
     `make_strategy(spec, output)` follows a specification: a JSON file, or its content. `from_` is a
@@ -261,7 +258,7 @@ def convert_strategy(
     force: bool | None = None,
     rename: NameMap | None = None,
     # Its own.
-) -> ConvertedStrategyReport:
+) -> StrategyReport:
     """Writes a strategy in JSON if the name of `output` ends in .json, else in protobuf."""
     return _of_strategy(_reshard.convert_strategy, dict(locals()))
 
@@ -273,7 +270,7 @@ def merge_strategies(
     # Options of merge_strategies, written by tests/python/keywords_test.py --bless.
     force: bool | None = None,
     # Its own.
-) -> MergedStrategyReport:
+) -> StrategyReport:
     """Merges the strategy files of a pipeline's stages in `folder` into one file."""
     return _of_strategy(_reshard.merge_strategies, dict(locals()))
 

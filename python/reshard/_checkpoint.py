@@ -162,7 +162,7 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
         return len(self._numbers)
 
     def get_tensor(self, name: str) -> Array:
-        """As safetensors' safe_open has it: the whole tensor, read into new memory."""
+        """As safetensors' safe_open has it: the full tensor, read into new memory."""
         tensor = self[name]
         made: Array = _exchange.made_of(self.framework, tensor.numpy(), tensor.dtype_name)
         return made
@@ -209,7 +209,7 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
         progress: ProgressChoice = None,
         cancel: Event | None = None,
     ) -> dict[str, Array]:
-        """Reads whole tensors, several threads side by side, and returns them by name.
+        """Reads full tensors, several threads side by side, and returns them by name.
 
         `names` None: the names in `out`, or all. `out` has NumPy arrays to be filled, as
         Tensor.read takes them, for some names or all; other names get a new array. The arrays

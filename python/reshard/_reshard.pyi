@@ -8,14 +8,11 @@ from numpy.typing import NDArray
 from ._fields import (
     AgainstReport,
     CommitReport,
-    ConvertedStrategyReport,
     DiffReport,
     DigestReport,
     Findings,
     FullValues,
     InspectedFile,
-    MadeStrategyReport,
-    MergedStrategyReport,
     MergeReport,
     RecodeReport,
     StrategyReport,
@@ -148,9 +145,9 @@ def write_checkpoint(
     removes_redundancy: bool | None,
     encryption: tuple[bytes, str],
 ) -> None: ...
-def merge_strategies(keywords: _Keywords) -> MergedStrategyReport: ...
-def convert_strategy(keywords: _Keywords) -> ConvertedStrategyReport: ...
-def make_strategy(keywords: _Keywords) -> MadeStrategyReport: ...
+def merge_strategies(keywords: _Keywords) -> StrategyReport: ...
+def convert_strategy(keywords: _Keywords) -> StrategyReport: ...
+def make_strategy(keywords: _Keywords) -> StrategyReport: ...
 def source_ranks(rank: int, src_strategy: bytes, dst_strategy: bytes) -> list[int]: ...
 def all_source_ranks(
     src_strategy: bytes, dst_strategy: bytes

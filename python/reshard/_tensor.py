@@ -119,7 +119,7 @@ class Tensor:
     @property
     def shards(self) -> list[Shard]:
         """The parts that the tensor is cut into; for a slice, the parts that have its elements.
-        Offsets count in the whole tensor."""
+        Offsets count in the full tensor."""
         store = self._store.opened()
         found = [Shard(*part) for part in _errors.call(WORDS, store.shards, self._number)]
         return [part for part in found if self._meets(part)] if self._is_slice else found
@@ -165,7 +165,7 @@ class Tensor:
 
     def slice_of(self, rank: int, strategy: StrPath | Strategy) -> Tensor:
         """Returns the part of the tensor that rank `rank` of another cluster holds, as a tensor
-        that is read when it is indexed. It is the whole tensor if the strategy has no layout for
+        that is read when it is indexed. It is the full tensor if the strategy has no layout for
         it.
 
         `strategy` is that cluster's: a file, a folder of stage files, or a result of
@@ -195,7 +195,7 @@ class Tensor:
 
     def locate(self, index: Any = ...) -> list[Piece]:
         """Returns the parts that have the selection of `index`: ints, slices, ... and None. Offsets
-        count in the whole tensor."""
+        count in the full tensor."""
         begin, extent, _ = self._box_of(index)
         return [
             Piece(part_begin, part_extent, rank, os.fsdecode(path), tuple(content))
@@ -275,11 +275,11 @@ class Tensor:
         return out
 
     def request(self, out: NDArray[Any]) -> Request:
-        """The store's requests to fill `out` with the whole tensor."""
+        """The store's requests to fill `out` with the full tensor."""
         return self._number, list(self.offsets), list(self.shape), _bytes_of(out)
 
     def numpy(self) -> NDArray[Any]:
-        """Reads the whole tensor into a new array."""
+        """Reads the full tensor into a new array."""
         return self.read()
 
     def torch(self, *, mmap: bool = False) -> Any:
@@ -343,7 +343,7 @@ class Tensor:
         return _index.select(index, self.shape, self.itemsize)
 
     def _box_of(self, index: Any) -> tuple[list[int], list[int], tuple[Any, ...]]:
-        """The selection of `index` in the whole tensor: as _index.box_of."""
+        """The selection of `index` in the full tensor: as _index.box_of."""
         begin, extent, inner = _index.box_of(index, self.shape)
         return self._in_whole(begin), extent, inner
 

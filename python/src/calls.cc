@@ -23,7 +23,6 @@
 #include "reshard/compare.h"
 #include "reshard/convert.h"
 #include "reshard/encryption.h"
-#include "reshard/file_use.h"
 #include "reshard/merge.h"
 #include "reshard/options.h"
 #include "reshard/parameters.h"
@@ -31,7 +30,9 @@
 #include "reshard/tensor.h"
 #include "reshard/verify.h"
 #include "src/frontend/layout_report.h"
+#include "src/frontend/option_parts.h"
 #include "src/frontend/option_words.h"
+#include "src/frontend/own_outputs.h"
 #include "tools/page/charts.h"
 #include "tools/page/report_page.h"
 
@@ -80,12 +81,8 @@ constexpr Keyword<RecodeOptions> kRecode[] = {
     {"target", [](RecodeOptions& o, nb::handle v) { Set(o.target.folder, v); }},
 };
 
-struct CommitCall : CommitOptions {
-  RunOptions run;
-};
-
-constexpr Keyword<CommitCall> kCommit[] = {
-    {"target", [](CommitCall& o, nb::handle v) { Set(o.target, v); }},
+constexpr Keyword<Commit> kCommit[] = {
+    {"target", [](Commit& o, nb::handle v) { Set(o.target, v); }},
 };
 
 constexpr Keyword<InferStrategyOptions> kInferStrategy[] = {
@@ -93,22 +90,14 @@ constexpr Keyword<InferStrategyOptions> kInferStrategy[] = {
     {"output", [](InferStrategyOptions& o, nb::handle v) { Set(o.output, v); }},
 };
 
-struct MergeStrategiesCall {
-  std::string folder;
-  std::string output;
-  bool force = false;
+constexpr Keyword<StrategyMerge> kMergeStrategies[] = {
+    {"folder", [](StrategyMerge& o, nb::handle v) { Set(o.folder, v); }},
+    {"output", [](StrategyMerge& o, nb::handle v) { Set(o.output, v); }},
 };
 
-OptionParts PartsOf(MergeStrategiesCall& options) { return {.force = &options.force}; }
-
-constexpr Keyword<MergeStrategiesCall> kMergeStrategies[] = {
-    {"folder", [](MergeStrategiesCall& o, nb::handle v) { Set(o.folder, v); }},
-    {"output", [](MergeStrategiesCall& o, nb::handle v) { Set(o.output, v); }},
-};
-
-constexpr Keyword<StrategyConversionOptions> kConvertStrategy[] = {
-    {"strategy", [](StrategyConversionOptions& o, nb::handle v) { Set(o.input, v); }},
-    {"output", [](StrategyConversionOptions& o, nb::handle v) { Set(o.output, v); }},
+constexpr Keyword<StrategyConversion> kConvertStrategy[] = {
+    {"strategy", [](StrategyConversion& o, nb::handle v) { Set(o.input, v); }},
+    {"output", [](StrategyConversion& o, nb::handle v) { Set(o.output, v); }},
 };
 
 constexpr Keyword<MakeStrategyOptions> kMakeStrategy[] = {
@@ -349,11 +338,10 @@ void AddCalls(nb::module_& module) {
   module.def("convert", &ConvertAndDraw, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
   module.def("report", &Draw, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
   AddCall<ConvertOptions>(module, "plan", kPlanCall, Plan, kConversion<ConvertOptions>);
-  AddCall<CommitCall>(
+  AddCall<Commit>(
       module, "commit", kCommitCall,
-      [](CommitCall& options) {
-        options.stop = options.run.stop;
-        return CommitWorkers(options);
+      [](const Commit& options) {
+        return CommitWorkers(options.target, options.waiting, options.run.stop);
       },
       kCommit);
   AddCall<InferStrategyOptions>(module, "infer_strategy", kInferStrategyCall, InferStrategy,
@@ -370,15 +358,26 @@ void AddCalls(nb::module_& module) {
       },
       kDiff);
   AddCall<MergeOptions>(module, "merge", kMergeCall, Merge, kMerge);
-  AddCall<RecodeOptions>(module, "recode", kRecodeCall, Recode, kRecode);
-  AddShortCall<MergeStrategiesCall>(
+  AddCall<RecodeOptions>(
+      module, "recode", kRecodeCall,
+      [](const RecodeOptions& options) -> Result<RecodedFiles> {
+        Result<ConvertReport> report = Recode(options);
+        if (!report.ok()) return report.status();
+        return RecodedFiles{*std::move(report)};
+      },
+      kRecode);
+  AddShortCall<StrategyMerge>(
       module, "merge_strategies", kMergeStrategiesCall,
-      [](const MergeStrategiesCall& options) {
+      [](const StrategyMerge& options) {
         return MergeStrategies(options.folder, options.output, options.force);
       },
       kMergeStrategies);
-  AddShortCall<StrategyConversionOptions>(module, "convert_strategy", kConvertStrategyCall,
-                                          ConvertStrategyFile, kConvertStrategy);
+  AddShortCall<StrategyConversion>(
+      module, "convert_strategy", kConvertStrategyCall,
+      [](const StrategyConversion& options) {
+        return ConvertStrategyFile(options.input, options.output, options.renames, options.force);
+      },
+      kConvertStrategy);
   AddShortCall<MakeStrategyOptions>(module, "make_strategy", kMakeStrategyCall, MakeStrategy,
                                     kMakeStrategy);
   module.def("source_ranks", &RanksFor, "rank"_a, "src_strategy"_a, "dst_strategy"_a);

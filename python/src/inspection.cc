@@ -60,7 +60,7 @@ nb::tuple InspectFile(const nb::bytes& path, const Key* key, const nb::object& t
   return Inspected(*checkpoint, std::nullopt, takes);
 }
 
-// The chosen files in a folder of ranks, or the files of a folder of whole tensors.
+// The chosen files in a folder of ranks, or the files of a folder of full tensors.
 class Folder {
  public:
   static Folder Open(const nb::bytes& path, const nb::bytes& suffix) {

@@ -17,10 +17,10 @@
 #include "python/src/reports.h"
 #include "python/src/watched_call.h"
 #include "reshard/byte_range.h"
-#include "reshard/file_use.h"
 #include "reshard/options.h"
 #include "reshard/target_view.h"
 #include "src/frontend/option_parts.h"
+#include "src/frontend/own_outputs.h"
 #include "src/frontend/read_ahead.h"
 
 namespace nb = nanobind;

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/file_use.h"
 #include "reshard/strategy.h"
 #include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
@@ -16,6 +15,7 @@
 #include "src/mindspore/strategy_loader.h"
 #include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_writer.h"
+#include "src/os/file_use.h"
 #include "src/os/write_file.h"
 
 namespace reshard {
@@ -101,8 +101,8 @@ Status CheckOptions(const MakeStrategyOptions& options) {
 
 inline namespace v0_1 {
 
-Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options) {
-  return CatchOutOfMemory([&]() -> Result<MakeStrategyReport> {
+Result<StrategyReport> MakeStrategy(const MakeStrategyOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<StrategyReport> {
     FileUse use;
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
@@ -115,11 +115,7 @@ Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes,
                              EncodeStrategy(strategy, StrategyEncodingOfName(options.output)));
     RESHARD_RETURN_IF_ERROR(WriteFile(options.output, bytes, options.force));
-    MakeStrategyReport report;
-    report.stages = std::ssize(strategy.stages());
-    report.devices_per_stage = strategy.devices_per_stage();
-    report.layouts = strategy.layouts();
-    report.bytes = bytes.size();
+    StrategyReport report = ReportOf(strategy, bytes.size());
     report.warnings = std::move(made.warnings);
     report.notes = std::move(made.notes);
     return report;

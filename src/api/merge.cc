@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "format/container_table/container_table.h"
-#include "reshard/file_use.h"
 #include "src/base/natural_order.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -29,6 +28,7 @@
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/merge_target.h"
 #include "src/mindspore/strategy_loader.h"
+#include "src/os/file_use.h"
 #include "src/os/staged_file.h"
 #include "src/os/storage_kind.h"
 #include "src/os/write_file.h"

@@ -11,7 +11,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "reshard/file_use.h"
 #include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -23,6 +22,7 @@
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_writer.h"
+#include "src/os/file_use.h"
 #include "src/os/write_file.h"
 #include "src/source/listed_placement.h"
 #include "src/source/source.h"
@@ -193,7 +193,7 @@ struct Inference {
   std::optional<Source> source;  // of the files of the ranks
   SourceTensors reference;
   std::map<std::string_view, const SourceTensor*> full;  // the reference's tensors, by name
-  InferStrategyReport report;
+  std::vector<Warning> warnings;
 
   Status Open(const InferStrategyOptions& options);
   Result<int64_t> DevicesOfStages();
@@ -202,7 +202,7 @@ struct Inference {
 
 Status Inference::Open(const InferStrategyOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(const RankFolder folder, FindRankFiles(options.source, {}));
-  report.warnings = folder.warnings;
+  warnings = folder.warnings;
   for (const RankFile& file : folder.files) {
     if (file.rank != static_cast<int64_t>(ranks.size())) {
       return MismatchError(
@@ -293,7 +293,7 @@ Result<std::vector<StageParameter>> Inference::ParametersOf(int64_t first) {
     parameters.push_back(std::move(stage));
   }
   if (!unknown.empty()) {
-    report.warnings.push_back(
+    warnings.push_back(
         {WarningCode::kNotInReference,
          fmt::format("{} parameters are not in the reference; left out, so that conversions copy "
                      "them as they stand: {}",
@@ -332,8 +332,8 @@ Status CheckGrid(const StageParameter& parameter, const ParameterLayout& layout)
 
 inline namespace v0_1 {
 
-Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
-  return CatchOutOfMemory([&]() -> Result<InferStrategyReport> {
+Result<StrategyReport> InferStrategy(const InferStrategyOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<StrategyReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     FileUse use;
     RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
@@ -341,7 +341,6 @@ Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
     RESHARD_RETURN_IF_ERROR(inference.Open(options));
     RESHARD_ASSIGN_OR_RETURN(const int64_t devices, inference.DevicesOfStages());
     const auto count = static_cast<int64_t>(inference.ranks.size()) / devices;
-    InferStrategyReport& report = inference.report;
     uint64_t bytes = 0;
     for (const FileId file : inference.ranks) {
       RESHARD_ASSIGN_OR_RETURN(const uint64_t size, inference.files.Size(file));
@@ -357,7 +356,7 @@ Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
       RESHARD_RETURN_IF_ERROR(CheckParts(parameters, devices));
       RESHARD_RETURN_IF_ERROR(
           CollectEvidence(*inference.source, ranks, reference.tensors(), parameters, work.work()));
-      RESHARD_ASSIGN_OR_RETURN(LayoutTable layouts, InferLayouts(parameters, report.warnings));
+      RESHARD_ASSIGN_OR_RETURN(LayoutTable layouts, InferLayouts(parameters, inference.warnings));
       std::map<std::string_view, const StageParameter*> by_name;
       for (const StageParameter& parameter : parameters) by_name[parameter.name] = &parameter;
       for (const auto [name, layout] : layouts) {
@@ -378,10 +377,8 @@ Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const std::string encoded,
                              EncodeStrategy(strategy, StrategyEncodingOfName(options.output)));
     RESHARD_RETURN_IF_ERROR(WriteFile(options.output, encoded, options.force));
-    report.stages = count;
-    report.devices_per_stage = devices;
-    report.layouts = strategy.layouts();
-    report.bytes = encoded.size();
+    StrategyReport report = ReportOf(strategy, encoded.size());
+    report.warnings = std::move(inference.warnings);
     return report;
   });
 }

@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "reshard/file_use.h"
 #include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -27,6 +26,7 @@
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/output_check.h"
 #include "src/options/option_table.h"
+#include "src/os/file_use.h"
 #include "src/os/used_files.h"
 #include "src/plan/target.h"
 #include "src/record/origin.h"

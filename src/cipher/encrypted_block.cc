@@ -65,8 +65,11 @@ Status OpenSslError() {
 }
 
 Status WrongKeyOrDamaged(std::string_view what) {
-  return CorruptError(fmt::format(
-      "{}: the key is not the one that the file was encrypted with, or the file is damaged", what));
+  return CorruptError(
+      fmt::format("{}: the key (`key`) is not the one that the file was encrypted with, or the "
+                  "file is damaged; "
+                  "give that key, or copy the file again",
+                  what));
 }
 
 Status NoTag() { return WrongKeyOrDamaged("the block's tag does not fit its bytes"); }

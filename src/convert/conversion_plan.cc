@@ -363,7 +363,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
   if (!family) return target;
   if (const auto stage = source.rule().stage_alone()) {
     return MismatchError(
-        fmt::format("stage {} alone is not all of a model, as a folder of whole tensors is; give "
+        fmt::format("stage {} alone is not all of a model, as a folder of full tensors is; give "
                     "the strategies and files of all stages",
                     *stage));
   }

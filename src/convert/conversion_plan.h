@@ -51,7 +51,7 @@ const Container& TargetContainer(const OpenedSource& source, const TargetSpec& t
 // or files that are made from lone files.
 struct ConversionTarget {
   std::unique_ptr<MindSporeTarget> ranks;
-  std::unique_ptr<FullTarget> folder;     // only for a folder of whole tensors, else null
+  std::unique_ptr<FullTarget> folder;     // only for a folder of full tensors, else null
   std::unique_ptr<Target> with_strategy;  // the ranks and their strategy; null if it is not written
   std::unique_ptr<Target> lone;           // of files by themselves; then the others are null
 

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "format/container/container.h"
-#include "reshard/file_use.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -38,6 +37,7 @@
 #include "src/job/worker_job.h"
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/output_check.h"
+#include "src/os/file_use.h"
 #include "src/os/storage_kind.h"
 #include "src/plan/each_file_target.h"
 #include "src/plan/parameter_choice.h"
@@ -309,20 +309,6 @@ Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& op
   return report;
 }
 
-RecodeReport ReportOfFiles(ConvertReport report) {
-  RecodeReport made;
-  made.files = std::move(report.files);
-  made.bytes_read = report.bytes_read;
-  made.bytes_written = report.bytes_written;
-  made.crc_files = report.crc_files;
-  made.crc_bytes = report.crc_bytes;
-  made.files_kept = report.files_kept;
-  made.completed_earlier_run = report.completed_earlier_run;
-  made.already_published = report.already_published;
-  static_cast<Findings&>(made) = std::move(report);
-  return made;
-}
-
 }  // namespace
 
 inline namespace v0_1 {
@@ -370,8 +356,8 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
   });
 }
 
-Result<RecodeReport> Recode(const RecodeOptions& options) {
-  return CatchOutOfMemory([&]() -> Result<RecodeReport> {
+Result<ConvertReport> Recode(const RecodeOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<ConvertReport> {
     const FileUse use;
     TimelineRecorder timeline(false);
     ReportPlanning(options.run);
@@ -403,28 +389,26 @@ Result<RecodeReport> Recode(const RecodeOptions& options) {
     opened.made.lone = std::move(target);
     RESHARD_ASSIGN_OR_RETURN(opened.plan,
                              PlanConversion(*opened.source, opened.target(), all, first));
-    RESHARD_ASSIGN_OR_RETURN(ConvertReport report,
-                             CarryOut(std::move(opened), all, first, timeline));
-    return ReportOfFiles(std::move(report));
+    return CarryOut(std::move(opened), all, first, timeline);
   });
 }
 
-Result<CommitReport> CommitWorkers(const CommitOptions& options) {
+Result<CommitReport> CommitWorkers(const std::string& target, const LockWaiting& waiting,
+                                   const std::stop_token& stop) {
   return CatchOutOfMemory([&]() -> Result<CommitReport> {
-    const Patience patience(options.stop, options.waiting);
+    const Patience patience(stop, waiting);
     const FileUse use;
-    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(options.target));
+    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(target));
     CommitReport report;
-    RESHARD_ASSIGN_OR_RETURN(std::optional<WorkerJob> job,
-                             WorkerJob::Open(options.target, patience));
+    RESHARD_ASSIGN_OR_RETURN(std::optional<WorkerJob> job, WorkerJob::Open(target, patience));
     report.already_published = !job;
     if (!job) return report;
     std::vector<std::string> paths;
     for (const ManifestFile& file : job->spec().files) paths.push_back(file.path);
-    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(options.target, paths));
+    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(target, paths));
     const bool has_strategy =
         !job->spec().source_strategy.empty() || !job->spec().target_strategy.empty();
-    job->set_check_readers([rules = RulesOf(options.target, job->spec().origin, has_strategy)](
+    job->set_check_readers([rules = RulesOf(target, job->spec().origin, has_strategy)](
                                const NamesToCome& names) { return CheckReaders(rules, names); });
     RESHARD_ASSIGN_OR_RETURN(PublishReport outcome, job->Commit(patience));
     if (!outcome.published) {
@@ -440,7 +424,7 @@ Result<CommitReport> CommitWorkers(const CommitOptions& options) {
       }
       return NotFoundError(
           fmt::format("{}: {} of {} shares have not finished: {}; run them again, then this",
-                      Escape(options.target), shards.size(), job->spec().workers, FirstOf(shards)));
+                      Escape(target), shards.size(), job->spec().workers, FirstOf(shards)));
     }
     report.already_published = outcome.by_other;
     report.warnings = std::move(outcome.warnings);

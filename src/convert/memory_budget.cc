@@ -120,9 +120,8 @@ Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes) {
   budget.limit =
       limit != 0 ? limit : std::max(kLeastMemoryLimit, std::min(kDefaultLimit, MemoryOfHost() / 4));
   if (budget.limit < kLeastMemoryLimit) {
-    return InvalidArgumentError(
-        fmt::format("a memory limit of {} is too small; the least that works is {}M",
-                    SizeAsTyped(limit), kLeastMemoryLimit / kMiB));
+    return InvalidArgumentError(fmt::format("`memory_limit`: expected at least {}M, found {}",
+                                            kLeastMemoryLimit / kMiB, SizeAsTyped(limit)));
   }
   const uint64_t quarter = (budget.limit - kProgram) / 4;
   budget.window_bytes = std::min(quarter, kPlanningWindows);
@@ -164,12 +163,12 @@ MemoryCheck CheckOf(const MemoryBudget& budget) {
     if (measured->planned) {
       return ResourceExhaustedError(
           fmt::format("the memory limit of {}M is too small: writing takes {}M, more than was "
-                      "planned. No file was published; raise the limit, or leave it out",
+                      "planned. No file was published; raise `memory_limit`, or leave it out",
                       InMiB(limit), InMiB(held + more)));
     }
     return ResourceExhaustedError(fmt::format(
         "the memory limit of {}M is too small: planning takes {}M so far for layouts, parameters "
-        "and ranks, and will take more. No file was written; raise the limit, or leave it out",
+        "and ranks, and will take more. No file was written; raise `memory_limit`, or leave it out",
         InMiB(limit), InMiB(held + more)));
   };
 }
@@ -201,11 +200,11 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
     // Under a higher limit more indexes are kept, and files are planned several at a time.
     const uint64_t enough = needed + (needed - budget.limit) / 4 + kSlack;
     return ResourceExhaustedError(fmt::format(
-        "this conversion takes about {}M: {}M for its layouts, parameters and ranks, {}M for the "
-        "plan of its largest target file; the memory limit is {}M; raise it to {}M, or leave it "
-        "out",
-        InMiB(needed), InMiB(held), InMiB(work.largest_plan_bytes + work.largest_step_bytes),
-        InMiB(budget.limit), InMiB(enough)));
+        "the memory limit is {}M, but this conversion needs about {}M. Its layouts, parameters and "
+        "ranks take {}M, the plan of its largest target file {}M, buffers the rest. Raise "
+        "`memory_limit` to {}M, or leave it out",
+        InMiB(budget.limit), InMiB(needed), InMiB(held),
+        InMiB(work.largest_plan_bytes + work.largest_step_bytes), InMiB(enough)));
   }
   if (needed > budget.limit) {
     rest.limit = std::max(needed, std::min(needed + kDefaultLimit / 2, MemoryOfHost() / 4));

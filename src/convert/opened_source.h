@@ -40,9 +40,9 @@ namespace reshard {
 struct SourceUse {
   TargetSpec target = {};                  // its strategy is read
   std::vector<int64_t> target_ranks = {};  // that are wanted; none: all
-  // Of a folder of whole tensors, files and tensors that are left out may be missing.
+  // Of a folder of full tensors, files and tensors that are left out may be missing.
   ParameterChoice choice = {};
-  // Opening a file of whole tensors reports its errors.
+  // Opening a file of full tensors reports its errors.
   bool opens_any_file = false;
 };
 
@@ -59,7 +59,7 @@ struct SourceLimits {
 
 class OpenedSource;
 
-// Loads the strategies and chooses the files. Opens the files of a folder of whole tensors; opens
+// Loads the strategies and chooses the files. Opens the files of a folder of full tensors; opens
 // others only if there is a key, or if no name tells the container. All code that reads a sharded
 // checkpoint opens it in this way.
 // Errors: as LoadStrategy and FindRankFiles, and

@@ -49,7 +49,7 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
   if (!IsWholeFolder(target.format)) return {};
   const auto no = [](std::string_view what) {
     return InvalidArgumentError(fmt::format(
-        "{} is for files of ranks, and a folder of whole tensors has none; leave it out", what));
+        "{} is for files of ranks, and a folder of full tensors has none; leave it out", what));
   };
   if (!target.strategy.empty()) return no("`target.strategy`");
   if (HasCluster(target)) return no("`tensor_parallel`, or another size of a cluster,");
@@ -136,9 +136,8 @@ Status CheckSpec(const ConversionSpec& spec) {
       !needs_none) {
     RESHARD_RETURN_IF_ERROR(CheckSourceExists(spec.source));
     return InvalidArgumentError(
-        "give `source.strategy`, `target.strategy` or both: without the first the source holds "
-        "full tensors, without the second full tensors are written; `Recode` writes files as they "
-        "are in another format");
+        "no strategy is given. If the source is sharded, give `source.strategy`. To write shards, "
+        "give `target.strategy`. `Recode` writes files as they are in another format");
   }
   const std::string& prefix = spec.target.prefix;
   constexpr size_t kLongestPrefix = 200;  // file names have at most 255 bytes
@@ -209,7 +208,7 @@ Status CheckRecodeOptions(const RecodeOptions& options) {
       options.selection.unmatched == Selection::Unmatched::kDrop) {
     return InvalidArgumentError(
         "without strategies, files are rewritten whole, as .ckpt or safetensors; use `Convert` to "
-        "drop tensors or to make a folder of whole tensors");
+        "drop tensors or to make a folder of full tensors");
   }
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));

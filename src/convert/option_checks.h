@@ -32,7 +32,7 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection);
 inline bool HasCluster(const TargetSpec& target) { return target.cluster != Cluster(); }
 
 // Returns whether full tensors should become full tensors in another form, which needs no strategy.
-// It is so for any full tensors in a folder of whole tensors. It is so for the tensors of such a
+// It is so for any full tensors in a folder of full tensors. It is so for the tensors of such a
 // folder in one file if a format is given. Errors: as FindFullFolder; kIo.
 Result<bool> IsWithoutStrategies(const SourceSpec& source, const TargetSpec& target);
 

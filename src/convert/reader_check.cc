@@ -62,7 +62,7 @@ bool IsWholeFolder(const SetInFolder& set) {
   });
 }
 
-// Finds the entries by which readers do not take the folder for the folder of whole tensors of this
+// Finds the entries by which readers do not take the folder for the folder of full tensors of this
 // set.
 Status AddToWholeFolder(const SetInFolder& set, const std::vector<DirectoryEntry>& entries,
                         std::vector<LeftOver>& found) {
@@ -88,13 +88,13 @@ Status AddToWholeFolder(const SetInFolder& set, const std::vector<DirectoryEntry
     constexpr std::string_view kIndexEnd = ".safetensors.index.json";
     if (entry.name.ends_with(kIndexEnd)) add(entry.name, "readers take the files that it names");
     if (entry.is_directory && entry.name.starts_with("rank_")) {
-      found.push_back({entry.name, "readers take the folders of ranks before whole tensors"});
+      found.push_back({entry.name, "readers take the folders of ranks before full tensors"});
     }
   }
   return {};
 }
 
-// Finds the entries by which readers take the folder for one of whole tensors, and not for one of
+// Finds the entries by which readers take the folder for one of full tensors, and not for one of
 // ranks.
 Status AddIndexes(const SetInFolder& set, const std::vector<DirectoryEntry>& entries,
                   std::vector<LeftOver>& found) {

@@ -34,7 +34,7 @@ struct LeftOver {
 // Returns the left-overs that readers would take instead of the set's files, or besides. In folders
 // of ranks with a file of the set, these are the files that `FindRankFiles` or MindSpore would
 // take. In the folder itself, these are files that add to the set, or turn it into another folder
-// of whole tensors. Ranks without a file of the set do not matter. Errors: kIo.
+// of full tensors. Ranks without a file of the set do not matter. Errors: kIo.
 Result<std::vector<LeftOver>> FindLeftOvers(const SetInFolder& set);
 
 // Returns the facts for CheckReaders about the last run in `origin`. `origin` is an origin.jsonl,

@@ -107,9 +107,9 @@ Status CheckStrays(const Source& source, const GridPlacement& placement, const S
       // A conversion copies parameters to each stage if only one of its two strategies has them.
       if (found < 2 || found * 2 <= expected) continue;
       return MismatchError(fmt::format(
-          "{}: rank {} is in stage {} by {}, but holds {} of the {} parameters that it has in "
-          "stage {} and not there, such as {}; {}",
-          Escape(source.PathOf(strays.file)), strays.rank, stage, Escape(strategy.path()), found,
+          "{}: by {} rank {} is in stage {}, but its file holds {} of the {} parameters that only "
+          "stage {} has, such as {}; {}",
+          Escape(source.PathOf(strays.file)), Escape(strategy.path()), strays.rank, stage, found,
           expected, other, fmt::join(names, ", "), NotThisStrategy(strategy)));
     }
   }
@@ -138,7 +138,7 @@ bool TargetStrategyFits(OpenedSource& source, const ParameterChoice& choice,
 std::string SwappedWords(OpenedSource& source, const ParameterChoice& choice,
                          const StrategyCheckOptions& options) {
   if (!TargetStrategyFits(source, choice, options)) return "";
-  return fmt::format("; the target strategy {} fits the source: are the two swapped?",
+  return fmt::format(". The target strategy {} fits the source: swap the two",
                      Escape(source.rule().target()->path()));
 }
 
@@ -208,11 +208,13 @@ Status Refusal(OpenedSource& source, const ParameterChoice& choice, const ShardS
     also = fmt::format(" (or the file of rank {} is damaged, or another checkpoint's)", *rank);
   }
   return MismatchError(fmt::format(
-      "{}{}{}; of {} samples of shards that source ranks ought to share, {} differ. "
-      "`checks.replicas=all` shows which, and `ShardedCheckpoint::Shards` shows the parts that a "
-      "rank should hold; `checks.replicas=none` converts without this check:{}",
+      "{} of {} samples differ between source ranks that should hold the same shard; {}{}{}. "
+      "`checks.replicas=all` lists all differences, and `ShardedCheckpoint::Shards` shows the "
+      "parts that a rank should hold; `checks.replicas=none` converts without this check. The "
+      "differences:{}",
+      sample.differences.size(), sample.counts.comparisons,
       NotThisStrategy(*source.rule().source()), also, SwappedWords(source, choice, options),
-      sample.counts.comparisons, sample.differences.size(), List(sample.differences)));
+      List(sample.differences)));
 }
 
 std::string EqualWarning(OpenedSource& source, const ParameterChoice& choice,

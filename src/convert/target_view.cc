@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "format/container_table/container_table.h"
-#include "reshard/file_use.h"
 #include "src/base/memory_watch.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -30,6 +29,7 @@
 #include "src/digest/crc32.h"
 #include "src/io/shared_work.h"
 #include "src/job/publication.h"
+#include "src/os/file_use.h"
 #include "src/os/memory_usage.h"
 #include "src/source/array_crc.h"
 #include "src/source/indexed_file.h"

@@ -39,7 +39,7 @@ namespace {
 // By its name in the target; strategies and files have its name in the source.
 using Parameter = std::pair<const std::string, PlanFindings::Parameter>;
 
-// The grid of a layout, or of whole tensors if there is none.
+// The grid of a layout, or of full tensors if there is none.
 Result<ShardGrid> MakeGrid(const Strategy* strategy, int64_t stage, const Parameter& parameter) {
   const PlanFindings::Parameter& what = parameter.second;
   const std::string& name = what.source_name;

@@ -36,7 +36,7 @@ struct FileBin {
 
 struct LayoutSide {
   std::string strategy;    // as it was named; empty: full tensors
-  bool is_folder = false;  // of whole tensors: its files are counted as ranks are
+  bool is_folder = false;  // of full tensors: its files are counted as ranks are
   int64_t first_rank = 0;  // not 0 if a stage is converted alone
   int64_t stages = 1;
   int64_t devices_per_stage = 1;

@@ -3,6 +3,8 @@
 #ifndef RESHARD_SRC_FRONTEND_OPTION_PARTS_H_
 #define RESHARD_SRC_FRONTEND_OPTION_PARTS_H_
 
+#include <string>
+
 #include "reshard/compare.h"
 #include "reshard/convert.h"
 #include "reshard/merge.h"
@@ -59,9 +61,26 @@ inline OptionParts PartsOf(InferStrategyOptions& options) {
   return {.force = &options.force, .full_tensors = &options.reference};
 }
 
-inline OptionParts PartsOf(StrategyConversionOptions& options) {
+// The arguments of ConvertStrategyFile.
+struct StrategyConversion {
+  std::string input;
+  std::string output;
+  Renames renames;
+  bool force = false;
+};
+
+inline OptionParts PartsOf(StrategyConversion& options) {
   return {.renames = &options.renames, .force = &options.force};
 }
+
+// The arguments of MergeStrategies.
+struct StrategyMerge {
+  std::string folder;
+  std::string output;
+  bool force = false;
+};
+
+inline OptionParts PartsOf(StrategyMerge& options) { return {.force = &options.force}; }
 
 // The options for opening a TargetView. `force` concerns the output made from a file.
 struct ViewedConversion : ConversionSpec, ViewOptions {
@@ -77,7 +96,14 @@ inline OptionParts PartsOf(ViewedConversion& options) {
   return parts;
 }
 
-inline OptionParts PartsOf(CommitOptions& options) { return {.waiting = &options.waiting}; }
+// The arguments of CommitWorkers; of `run` only the stop counts.
+struct Commit {
+  std::string target;
+  LockWaiting waiting;
+  RunOptions run;
+};
+
+inline OptionParts PartsOf(Commit& options) { return {.waiting = &options.waiting}; }
 
 }  // namespace reshard
 

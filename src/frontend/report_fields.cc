@@ -205,17 +205,6 @@ class Fields {
         .End();
   }
 
-  void Put(const InferStrategyReport& report, const ReportedCall& call) {
-    Begin("StrategyReport", kReport, "A strategy file that was written.");
-    AddWrittenStrategy(report, call).End();
-  }
-
-  void Put(const MakeStrategyReport& report, const ReportedCall& call) {
-    Begin("MadeStrategyReport", "StrategyReport",
-          "A strategy file that was made of a specification or a source.");
-    AddWrittenStrategy(report, call).Add("notes", Messages{report.notes}).End();
-  }
-
   void Put(const MergeReport& report, const ReportedCall& call) {
     Begin("MergeReport", kReport)
         .Add("output", call.place)
@@ -251,7 +240,8 @@ class Fields {
         .End();
   }
 
-  void Put(const RecodeReport& report, const ReportedCall& call) {
+  void Put(const RecodedFiles& recoded, const ReportedCall& call) {
+    const ConvertReport& report = recoded.report;
     Begin("RecodeReport", kReport)
         .Add("target", call.place)
         .Add("files", report.files)
@@ -270,23 +260,14 @@ class Fields {
         .End();
   }
 
-  void Put(const StrategyConversionReport& report, const ReportedCall& call) {
-    Begin("ConvertedStrategyReport", kReport,
-          "A strategy in the other encoding, or under other names.")
+  void Put(const StrategyReport& report, const ReportedCall& call) {
+    Begin("StrategyReport", kReport, "A strategy file that was written.")
         .Add("output", call.place)
+        .Add("stages", report.stages)
+        .Add("devices_per_stage", report.devices_per_stage)
         .Add("layouts", report.layouts)
         .Add("bytes", report.bytes)
         .Add("warnings", report.warnings)
-        .Add("notes", Messages{report.notes})
-        .End();
-  }
-
-  void Put(const StrategyMergeReport& report, const ReportedCall& call) {
-    Begin("MergedStrategyReport", kReport,
-          "The strategy of a pipeline, merged from one file for each stage.")
-        .Add("output", call.place)
-        .Add("stages", report.stages)
-        .Add("bytes", report.bytes)
         .Add("notes", Messages{report.notes})
         .End();
   }
@@ -658,16 +639,6 @@ class Fields {
         .Add("full_shape", ShapeOf(tensor));
   }
 
-  template <typename Report>
-  Fields& AddWrittenStrategy(const Report& report, const ReportedCall& call) {
-    return Add("output", call.place)
-        .Add("stages", report.stages)
-        .Add("devices_per_stage", report.devices_per_stage)
-        .Add("layouts", report.layouts)
-        .Add("bytes", report.bytes)
-        .Add("warnings", report.warnings);
-  }
-
   // `statistics` are none unless the parameter was measured.
   void PutStored(const StoredArray& array, const StatisticsReport::Parameter* statistics) {
     if (statistics == nullptr) {
@@ -844,13 +815,10 @@ template void Describe(const ConvertReport&, const ReportedCall&, ReportSink&);
 template void Describe(const DamageReport&, const ReportedCall&, ReportSink&);
 template void Describe(const DiffReport&, const ReportedCall&, ReportSink&);
 template void Describe(const DigestReport&, const ReportedCall&, ReportSink&);
-template void Describe(const InferStrategyReport&, const ReportedCall&, ReportSink&);
-template void Describe(const MakeStrategyReport&, const ReportedCall&, ReportSink&);
 template void Describe(const MergeReport&, const ReportedCall&, ReportSink&);
 template void Describe(const PlanReport&, const ReportedCall&, ReportSink&);
-template void Describe(const RecodeReport&, const ReportedCall&, ReportSink&);
-template void Describe(const StrategyConversionReport&, const ReportedCall&, ReportSink&);
-template void Describe(const StrategyMergeReport&, const ReportedCall&, ReportSink&);
+template void Describe(const RecodedFiles&, const ReportedCall&, ReportSink&);
+template void Describe(const StrategyReport&, const ReportedCall&, ReportSink&);
 template void Describe(const WrittenPage&, const ReportedCall&, ReportSink&);
 
 ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
@@ -884,12 +852,9 @@ void DescribeTypes(TypeSink& to) {
   fields.Put(DigestReport(), call);
   fields.Put(DiffReport(), call);
   fields.Put(MergeReport(), call);
-  fields.Put(RecodeReport(), call);
+  fields.Put(RecodedFiles{ConvertReport()}, call);
   fields.Put(CommitReport(), call);
-  fields.Put(InferStrategyReport(), call);
-  fields.Put(MakeStrategyReport(), call);
-  fields.Put(StrategyConversionReport(), call);
-  fields.Put(StrategyMergeReport(), call);
+  fields.Put(StrategyReport(), call);
   fields.Put(WrittenPage(), call);
   fields.Put(Inspection());
   fields.Put(Findings());

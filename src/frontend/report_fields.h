@@ -76,6 +76,11 @@ struct ReportedCall {
   const SourceSpec* source = nullptr;  // of VerifyAgainst
 };
 
+// The report of Recode, which has fewer fields than that of Convert.
+struct RecodedFiles {
+  ConvertReport report;
+};
+
 // An HTML page that was written.
 struct WrittenPage {
   uint64_t bytes = 0;
@@ -83,8 +88,8 @@ struct WrittenPage {
 };
 
 // Passes the fields of a call's result to the sink: AgainstReport, CommitReport, ConvertReport,
-// DamageReport, DiffReport, DigestReport, InferStrategyReport, MakeStrategyReport, MergeReport,
-// PlanReport, RecodeReport, StrategyConversionReport, StrategyMergeReport, WrittenPage.
+// DamageReport, DiffReport, DigestReport, MergeReport, PlanReport, RecodedFiles, StrategyReport,
+// WrittenPage.
 template <typename Report>
 void Describe(const Report& report, const ReportedCall& call, ReportSink& to);
 

@@ -1,4 +1,4 @@
-// FolderTables: the tables of the files in a folder of whole tensors, restricted to its index. A
+// FolderTables: the tables of the files in a folder of full tensors, restricted to its index. A
 // file counts with the tensors that the index assigns to it, and no others.
 //
 // Thread-safe.

@@ -1,4 +1,4 @@
-// FullFolder: finds a folder of whole tensors: MindSpore's unified folder, Hugging Face's, or a
+// FullFolder: finds a folder of full tensors: MindSpore's unified folder, Hugging Face's, or a
 // lone safetensors file. It also tells which tensors of a file count.
 //
 // Plain values. Functions without state; any thread.
@@ -20,7 +20,7 @@
 
 namespace reshard {
 
-// The names that folders of whole tensors are told by.
+// The names that folders of full tensors are told by.
 inline constexpr std::string_view kParamNameMap = "param_name_map.json";
 inline constexpr std::string_view kHyperParamFile = "hyper_param.safetensors";
 inline constexpr std::string_view kHuggingFaceIndex = "model.safetensors.index.json";
@@ -39,7 +39,7 @@ struct FullFolder {
   std::vector<std::string> files = {};
 };
 
-// Whether a file of this name in a folder is the index of whole tensors.
+// Whether a file of this name in a folder is the index of full tensors.
 bool IsFolderIndex(std::string_view name);
 
 // As FindFullFolder, of a folder with these entries; `path` is for messages.

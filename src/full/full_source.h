@@ -1,4 +1,4 @@
-// The family of folders of whole tensors, and of lone safetensors files, as sources.
+// The family of folders of full tensors, and of lone safetensors files, as sources.
 #ifndef RESHARD_SRC_FULL_FULL_SOURCE_H_
 #define RESHARD_SRC_FULL_FULL_SOURCE_H_
 

@@ -1,4 +1,4 @@
-// FullTarget: divides the single file of another target, with whole tensors, into the files of a
+// FullTarget: divides the single file of another target, with full tensors, into the files of a
 // folder with an index: MindSpore's unified folder, or Hugging Face's.
 //
 // The other target decides about the tensors, their names and their order, and makes the findings.

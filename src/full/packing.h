@@ -1,4 +1,4 @@
-// Packing: which whole tensors share a file of a folder.
+// Packing: which full tensors share a file of a folder.
 //
 // Pure functions; any thread.
 #ifndef RESHARD_SRC_FULL_PACKING_H_

@@ -68,7 +68,7 @@ Status CheckPlace(const OutputDirectory& target, const std::string& path,
 // force, which the others would not finish.
 std::string AdviceFor(const JobSpec& spec) {
   if (spec.difference.empty()) return kForceAdvice;
-  return fmt::format("{} lists a set of the same plan, but {}; {}", spec.manifest_name,
+  return fmt::format("{} lists a set of this conversion, but {}; {}", spec.manifest_name,
                      spec.difference,
                      spec.workers == 0 ? kForceAdvice : "choose another target folder");
 }
@@ -97,7 +97,7 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
   }
   if (!names.existing.empty() && !replace) {
     return AlreadyExistsError(fmt::format(
-        "{}: {} of the {} files to write exist already: {}; {}", Escape(target.path()),
+        "{}: {} of the {} target files exist already: {}; {}", Escape(target.path()),
         names.existing.size(), spec.files.size(), FirstOf(names.existing), AdviceFor(spec)));
   }
   RESHARD_ASSIGN_OR_RETURN(const auto manifest, target.Look(spec.manifest_name));
@@ -113,9 +113,8 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
 Status Abandon(const std::string& path, const Manifest& manifest, bool replace,
                TargetFindings& findings) {
   if (!replace) {
-    return AlreadyExistsError(
-        fmt::format("{}: lists the {} files of another conversion (plan {}); {}", Escape(path),
-                    manifest.files.size(), manifest.plan, kForceAdvice));
+    return AlreadyExistsError(fmt::format("{}: lists the {} files of another conversion; {}",
+                                          Escape(path), manifest.files.size(), kForceAdvice));
   }
   findings.has_manifest = true;
   findings.abandoned.insert(findings.abandoned.end(), manifest.files.begin(), manifest.files.end());
@@ -202,10 +201,10 @@ Result<std::optional<uint64_t>> CheckSpace(const OutputDirectory& folder, uint64
   RESHARD_ASSIGN_OR_RETURN(const std::optional<uint64_t> free, folder.FreeBytes());
   if (free && needed > *free) {
     return IoError(
-        fmt::format("{}: no space: the outputs need {}, {} more than the {} that are free; free "
-                    "some space there, or choose a target on another file system",
-                    Escape(folder.path()), FormatBytes(needed), FormatBytes(needed - *free),
-                    FormatBytes(*free)),
+        fmt::format("{}: not enough space: the target files need {}, but {} are free; free {} more "
+                    "there, or choose a target on another file system",
+                    Escape(folder.path()), FormatBytes(needed), FormatBytes(*free),
+                    FormatBytes(needed - *free)),
         ENOSPC);
   }
   return free;

@@ -40,9 +40,8 @@ std::string WordsOf(const Box& box, const Shape& full, std::string_view name) {
 
 std::string AdviceForMissing(const ConversionRule& rule, const std::map<int64_t, FileId>& files,
                              uint64_t missing) {
-  std::string advice = missing == 1
-                           ? "add its folder"
-                           : "add their folders; of ranks that hold the same, one is enough";
+  std::string advice = missing == 1 ? "add its folder"
+                                    : "add their files; of ranks that hold the same, one is enough";
   if (files.empty()) return advice;
   const std::string hint =
       SwapHint(rule, files.begin()->first, files.rbegin()->first, files.size());

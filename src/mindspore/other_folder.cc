@@ -113,7 +113,7 @@ std::string DescribeOtherFolder(const std::vector<DirectoryEntry>& entries) {
   if (dcp.count() > 0) {
     return fmt::format(
         "shards of PyTorch's HuggingFaceStorageWriter, with parts of tensors in each file ({}); "
-        "merge them into whole tensors with "
+        "merge them into full tensors with "
         "torch.distributed.checkpoint.consolidate_safetensors_files",
         dcp.Joined());
   }

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/file_use.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -16,6 +15,7 @@
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/mindspore/strategy_writer.h"
+#include "src/os/file_use.h"
 #include "src/os/write_file.h"
 #include "src/source/shard_grid.h"
 
@@ -78,14 +78,14 @@ Result<Box> ShardBox(const NamedLayout& parameter, const Shape& full_shape, int6
   });
 }
 
-Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std::string& output,
-                                            bool force) {
-  return CatchOutOfMemory([&]() -> Result<StrategyMergeReport> {
+Result<StrategyReport> MergeStrategies(const std::string& folder, const std::string& output,
+                                       bool force) {
+  return CatchOutOfMemory([&]() -> Result<StrategyReport> {
     FileUse use;
     RESHARD_RETURN_IF_ERROR(use.AddOutput(output));
     RESHARD_ASSIGN_OR_RETURN(const MergedStrategy merged, MergeStrategyFolder(folder));
     RESHARD_RETURN_IF_ERROR(WriteFile(output, merged.bytes, force));
-    return StrategyMergeReport{merged.stages, merged.bytes.size(), merged.notes};
+    return ReportOf(merged.strategy, merged.bytes.size());
   });
 }
 

@@ -152,7 +152,7 @@ Result<MergedStrategy> MergeStageFiles(const std::string& folder,
   }
   const bool json = StrategyEncodingOf(stages.front()->bytes) == StrategyEncoding::kJson;
   RESHARD_ASSIGN_OR_RETURN(std::string bytes, json ? MergeJson(stages) : MergeProtobuf(stages));
-  return MergedStrategy{static_cast<int64_t>(stages.size()), std::move(bytes), strategy.notes()};
+  return MergedStrategy{strategy, std::move(bytes)};
 }
 
 Result<Strategy> LoadStrategy(const StrategyRef& strategy, const MemoryCheck& memory) {
@@ -182,7 +182,7 @@ Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOfStrategy(path));
   if (kind != PathKind::kDirectory) return ReadStrategyFile(path, {});
   RESHARD_ASSIGN_OR_RETURN(MergedStrategy merged, MergeStrategyFolder(path));
-  notes = std::move(merged.notes);
+  notes = merged.strategy.notes();
   return std::move(merged.bytes);
 }
 

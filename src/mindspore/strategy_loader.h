@@ -25,9 +25,8 @@ struct StageFile {
 };
 
 struct MergedStrategy {
-  int64_t stages = 0;
-  std::string bytes;
-  std::vector<std::string> notes;  // files that were skipped, and why
+  Strategy strategy;
+  std::string bytes;  // of its file
 };
 
 // Parses the files of a folder. Errors: kMismatch if some are JSON and others are not; as

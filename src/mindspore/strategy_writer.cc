@@ -14,7 +14,6 @@
 #include <string_view>
 #include <utility>
 
-#include "reshard/file_use.h"
 #include "reshard/strategy.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -24,6 +23,7 @@
 #include "src/mindspore/strategy_loader.h"
 #include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_wire.h"
+#include "src/os/file_use.h"
 #include "src/os/write_file.h"
 #include "src/plan/parameter_choice.h"
 
@@ -328,7 +328,7 @@ Result<RecodedStrategy> ToProtobuf(const std::string& path, const std::string& b
                                     Escape(path), json.current_stage));
   }
   return RecodedStrategy{writer.TakeBytes(static_cast<uint32_t>(json.current_stage)),
-                         layouts.size(), dropped.Warnings()};
+                         layouts.size(), dropped.Warnings(), std::nullopt};
 }
 
 Result<RecodedStrategy> ToJson(const std::string& path, const std::string& bytes) {
@@ -360,10 +360,11 @@ Result<RecodedStrategy> ToJson(const std::string& path, const std::string& bytes
 }
 
 // Gives the parameters new names, and writes the file as WriteStrategy does.
-Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& options) {
-  RESHARD_RETURN_IF_ERROR(CheckRenames(options.renames));
-  const ParameterChoice choice({}, {}, options.renames);
-  RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, ReadStrategy(options.input));
+Result<StrategyReport> WriteRenamed(const std::string& input, const std::string& output,
+                                    const Renames& renames, bool force) {
+  RESHARD_RETURN_IF_ERROR(CheckRenames(renames));
+  const ParameterChoice choice({}, {}, renames);
+  RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, ReadStrategy(input));
   std::vector<LayoutTable> stages(strategy.stages().size());
   for (size_t s = 0; s < stages.size(); ++s) {
     std::map<std::string, std::string_view> old_names;  // by new name
@@ -375,7 +376,7 @@ Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& o
       if (!is_new) {
         return InvalidArgumentError(fmt::format(
             "{}: the parameters {} and {} would both be called {}; rename one differently",
-            Escape(options.input), Quote(other->second), Quote(name), Quote(*new_name)));
+            Escape(input), Quote(other->second), Quote(name), Quote(*new_name)));
       }
       stages[s].push_back(Strategy::Entry{*new_name, layout});
     }
@@ -383,11 +384,9 @@ Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& o
   RESHARD_ASSIGN_OR_RETURN(
       const Strategy renamed,
       StrategyTables::FromLayouts(std::move(stages), strategy.is_pipeline(), strategy.own_stage()));
-  RESHARD_RETURN_IF_ERROR(WriteStrategy(renamed, options.output, options.force));
-  RESHARD_ASSIGN_OR_RETURN(const FileIdentity written,
-                           Storage::Of(options.output).Stat(options.output));
-  return StrategyConversionReport{
-      .layouts = strategy.layouts(), .bytes = written.size(), .notes = strategy.notes()};
+  RESHARD_RETURN_IF_ERROR(WriteStrategy(renamed, output, force));
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity written, Storage::Of(output).Stat(output));
+  return ReportOf(strategy, written.size());
 }
 
 }  // namespace
@@ -460,31 +459,47 @@ Result<std::string> EncodeStrategy(const Strategy& strategy, StrategyEncoding en
   return bytes;
 }
 
+StrategyReport ReportOf(const Strategy& strategy, uint64_t bytes) {
+  return {.stages = std::ssize(strategy.stages()),
+          .devices_per_stage = strategy.devices_per_stage(),
+          .layouts = strategy.layouts(),
+          .bytes = bytes,
+          .notes = strategy.notes()};
+}
+
 Result<RecodedStrategy> RecodeStrategy(const std::string& path, const std::string& bytes,
                                        StrategyEncoding encoding) {
-  RESHARD_ASSIGN_OR_RETURN(const StrategyFile file, ParseStrategy(path, bytes));
-  if (StrategyEncodingOf(bytes) == encoding) {
-    return RecodedStrategy{bytes, file.layouts.size(), {}};
+  RESHARD_ASSIGN_OR_RETURN(StrategyFile file, ParseStrategy(path, bytes));
+  RecodedStrategy recoded{bytes, file.layouts.size()};
+  if (StrategyEncodingOf(bytes) != encoding) {
+    RESHARD_ASSIGN_OR_RETURN(recoded, encoding == StrategyEncoding::kJson
+                                          ? ToJson(path, bytes)
+                                          : ToProtobuf(path, bytes));
   }
-  return encoding == StrategyEncoding::kJson ? ToJson(path, bytes) : ToProtobuf(path, bytes);
+  Result<Strategy> strategy = StrategyTables::FromFile(std::move(file));
+  if (strategy.ok()) recoded.strategy = *std::move(strategy);
+  return recoded;
 }
 
 inline namespace v0_1 {
 
-Result<StrategyConversionReport> ConvertStrategyFile(const StrategyConversionOptions& options) {
-  return CatchOutOfMemory([&]() -> Result<StrategyConversionReport> {
-    const auto& [input, output, renames, force] = options;
+Result<StrategyReport> ConvertStrategyFile(const std::string& input, const std::string& output,
+                                           const Renames& renames, bool force) {
+  return CatchOutOfMemory([&]() -> Result<StrategyReport> {
     FileUse use;
     RESHARD_RETURN_IF_ERROR(use.AddOutput(output));
-    if (!renames.empty()) return WriteRenamed(options);
-    StrategyConversionReport report;
-    RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadStrategyBytes(input, report.notes));
+    if (!renames.empty()) return WriteRenamed(input, output, renames, force);
+    std::vector<std::string> notes;
+    RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadStrategyBytes(input, notes));
     RESHARD_ASSIGN_OR_RETURN(RecodedStrategy recoded,
                              RecodeStrategy(input, bytes, StrategyEncodingOfName(output)));
     RESHARD_RETURN_IF_ERROR(WriteFile(output, recoded.bytes, force));
+    StrategyReport report;
+    if (recoded.strategy) report = ReportOf(*recoded.strategy, 0);
     report.layouts = recoded.layouts;
     report.bytes = recoded.bytes.size();
     report.warnings = std::move(recoded.warnings);
+    report.notes = std::move(notes);
     return report;
   });
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,12 +54,17 @@ StrategyEncoding StrategyEncodingOfName(const std::string& path);
 // for files beyond the readers' limits.
 Result<std::string> EncodeStrategy(const Strategy& strategy, StrategyEncoding encoding);
 
+// The report of a strategy that was written to a file of `bytes` bytes.
+StrategyReport ReportOf(const Strategy& strategy, uint64_t bytes);
+
 // A strategy file turned from protobuf into JSON or back (SPEC.md, "From one encoding to the
 // other").
 struct RecodedStrategy {
   std::string bytes;
   size_t layouts = 0;
-  std::vector<Warning> warnings;  // details that the other encoding cannot hold
+  std::vector<Warning> warnings = {};  // details that the other encoding cannot hold
+  // No value if the file's layouts disagree.
+  std::optional<Strategy> strategy = {};
 };
 
 // Encodes a strategy file in `encoding`. A file that has this encoding stays as it is. `path` is

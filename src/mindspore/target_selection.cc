@@ -273,7 +273,7 @@ Status MindSporeTarget::CheckStages(int64_t target_stage) const {
       "no checkpoint for {}, which {} needs ({}, with {} parameters of the target: {}); {}",
       ranks.ToSentence("rank"), Escape(rule_.source()->path()), stages.ToSentence("stage"),
       lost.size(), FirstOf(lost),
-      "add their folders; of ranks that hold the same, one is enough" +
+      "add their files; of ranks that hold the same, one is enough" +
           (hint.empty() ? std::string() : "; " + hint)));
 }
 

@@ -1,7 +1,7 @@
 // Checks that the names in the files are those of the strategies.
 //
 // A tensor of several elements is *unmatched* if a strategy of several devices has no layout for
-// it. It is copied as if one rank had the whole tensor, as MindSpore does. Such tensors are
+// it. It is copied as if one rank had the full tensor, as MindSpore does. Such tensors are
 // ordinary: an inference strategy has no optimizer states. These checks find tensors that are
 // unmatched because the names do not fit. Pure; any thread.
 #ifndef RESHARD_SRC_MINDSPORE_UNMATCHED_NAMES_H_

@@ -41,10 +41,10 @@ Status Reserve(int fd, uint64_t size, const OutputDirectory& folder, const std::
   }
   const auto free = folder.FreeBytes();
   return IoError(
-      fmt::format("{}: no space left: the file needs {}{}; free some space there, or choose a "
+      fmt::format("{}: not enough space: the file needs {}{}; free some space there, or choose a "
                   "target on another file system",
                   Escape(path), FormatBytes(size),
-                  free.ok() && *free ? fmt::format(", {} are free", FormatBytes(**free)) : ""),
+                  free.ok() && *free ? fmt::format(", but {} are free", FormatBytes(**free)) : ""),
       ENOSPC);
 }
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "reshard/file_use.h"
 #include "reshard/status.h"
 #include "src/os/file_identity.h"
+#include "src/os/file_use.h"
 
 namespace reshard {
 

@@ -35,7 +35,8 @@ Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryC
       (read.status().code() == StatusCode::kCorrupt ||
        read.status().code() == StatusCode::kUnsupported)) {
     return CorruptError(
-        fmt::format("{}, after decryption: is the key right?", read.status().message()));
+        fmt::format("{}, after decryption; give the key (`key`) that the file was encrypted with",
+                    read.status().message()));
   }
   RESHARD_RETURN_IF_ERROR(read.status());
   return IndexedFile(file, bytes.size, *std::move(read));

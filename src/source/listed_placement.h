@@ -27,7 +27,7 @@ class ListedPlacement final : public Placement {
   explicit ListedPlacement(std::span<const FileId> files, PartList parts = {});
   // By rank. The files are replicas: any file that has a tensor will do.
   explicit ListedPlacement(std::map<int64_t, FileId> replicas);
-  // A folder of whole tensors, by rank, from 0 on. `weights` gives the rank of a tensor's file. All
+  // A folder of full tensors, by rank, from 0 on. `weights` gives the rank of a tensor's file. All
   // other tensors are in the file of `rest`, if there is one.
   ListedPlacement(std::map<int64_t, FileId> files, WeightMap weights, std::optional<int64_t> rest);
   // The files of a stage. They have only the parts of `all`, the list of all tensors.

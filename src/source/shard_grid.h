@@ -37,7 +37,7 @@ class ShardGrid {
   // and the part of dimension 0 is rank % modulus.
   ShardGrid(int64_t devices, std::vector<int64_t> cuts, std::vector<Digit> digits, int64_t modulus);
 
-  // The grid of a single rank that holds the whole tensor.
+  // The grid of a single rank that holds the full tensor.
   static ShardGrid Whole(size_t dims);
 
   int64_t devices() const { return devices_; }
@@ -89,7 +89,7 @@ class ShardGrid {
 
 using SharedGrid = std::shared_ptr<const ShardGrid>;
 
-// Returns the grid of a single rank that holds the whole tensor.
+// Returns the grid of a single rank that holds the full tensor.
 SharedGrid WholeGrid(size_t dims);
 
 // The number of a part in row-major order of a grid with these cuts, and back.

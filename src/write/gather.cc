@@ -4,317 +4,25 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cstring>
 #include <optional>
-#include <set>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/cast/cast.h"
-#include "src/os/system_call.h"
+#include "src/write/source_stretch.h"
+#include "src/write/window_copier.h"
 
 namespace reshard {
 namespace {
 
-// Two runs at most this far apart are read through one window, with the gap.
-constexpr uint64_t kMaxRunGap = uint64_t{64} << 10;
-// The same for the source bytes of two copies. Such a gap is a header, or fills a page.
-constexpr uint64_t kMaxCopyGap = 4096;
-// What a core's cache holds of bytes that are used twice.
-constexpr uint64_t kCacheBytes = uint64_t{256} << 10;
-
-// Source bytes that lie side by side, or nearly so, and belong to one copy or to several.
-struct Stretch {
-  FileId file = 0;
-  ByteRange range;
-  size_t copies = 1;
-};
-
-// The search looks only at this many of the last stretches. With more files in turn, the gain would
-// be small.
-constexpr size_t kMostStretches = 64;
-
-// Adds source bytes that are read after the earlier ones.
-void AddToStretches(FileId file, ByteRange range, std::vector<Stretch>& stretches) {
-  const size_t oldest = stretches.size() - std::min(stretches.size(), kMostStretches);
-  for (size_t i = stretches.size(); i > oldest; --i) {
-    Stretch& last = stretches[i - 1];
-    if (last.file != file) continue;
-    if (range.offset < last.range.offset || range.offset > last.range.end() + kMaxCopyGap) break;
-    last.range.length = std::max(last.range.end(), range.end()) - last.range.offset;
-    ++last.copies;
-    return;
-  }
-  stretches.push_back({file, range});
-}
-
-// Orders stretches by file and offset, and joins those that overlap or lie side by side.
-void JoinStretches(std::vector<Stretch>& stretches) {
-  std::sort(stretches.begin(), stretches.end(), [](const Stretch& a, const Stretch& b) {
-    return std::pair(a.file, a.range.offset) < std::pair(b.file, b.range.offset);
-  });
-  std::vector<Stretch> joined;
-  for (const Stretch& stretch : stretches) {
-    if (joined.empty() || joined.back().file != stretch.file ||
-        stretch.range.offset > joined.back().range.end() + kMaxCopyGap) {
-      joined.push_back(stretch);
-      continue;
-    }
-    Stretch& last = joined.back();
-    last.range.length = std::max(last.range.end(), stretch.range.end()) - last.range.offset;
-    last.copies += stretch.copies;
-  }
-  stretches = std::move(joined);
-}
-
-size_t CountFiles(std::span<const Stretch> stretches) {
-  std::set<FileId> files;
-  for (const Stretch& stretch : stretches) files.insert(stretch.file);
-  return files.size();
-}
-
-// Equally long runs at equal distances.
-struct RunRow {
-  uint64_t source = 0;  // offset in the source file
-  uint64_t out = 0;     // offset in the output buffer
-  uint64_t length = 0;  // of a run
-  uint64_t count = 1;
-  uint64_t source_stride = 0;
-  uint64_t out_stride = 0;
-};
-
-template <size_t kLength>
-void CopyFixed(const std::byte* from, std::byte* to, const RunRow& row) {
-  for (uint64_t i = 0; i < row.count; ++i) {
-    std::memcpy(to + i * row.out_stride, from + i * row.source_stride, kLength);
-  }
-}
-
-// Copies a row whose first run goes from `from` to `to`. Runs of a few elements are common (a last
-// dimension cut), and there the call of memcpy would cost more than the copying. Runs under the
-// fault guard of Window::Read: no allocation, no lock, no destructor.
-void CopyRow(const std::byte* from, std::byte* to, const RunRow& row) {
-  switch (row.length) {
-    case 1:
-      return CopyFixed<1>(from, to, row);
-    case 2:
-      return CopyFixed<2>(from, to, row);
-    case 4:
-      return CopyFixed<4>(from, to, row);
-    case 8:
-      return CopyFixed<8>(from, to, row);
-    case 16:
-      return CopyFixed<16>(from, to, row);
-    case 32:
-      return CopyFixed<32>(from, to, row);
-    case 64:
-      return CopyFixed<64>(from, to, row);
-    default:
-      for (uint64_t i = 0; i < row.count; ++i) {
-        std::memcpy(to + i * row.out_stride, from + i * row.source_stride, row.length);
-      }
-  }
-}
-
-// As CopyRow, and adds the row to `digest`. Alternates in pieces of kCacheBytes, so that the second
-// read comes from the core's cache.
-void CopyAndDigest(const std::byte* from, std::byte* to, const RunRow& row, CopyDigest& digest) {
-  RunRow part = row;
-  if (row.count == 1) {
-    for (uint64_t at = 0; at < row.length; at += part.length) {
-      part.length = std::min(kCacheBytes, row.length - at);
-      std::memcpy(to + at, from + at, part.length);
-      digest.Add(from + at, part.length, row.source + at);
-    }
-    return;
-  }
-  for (uint64_t i = 0; i < row.count; i += part.count) {
-    part.source = row.source + i * row.source_stride;
-    part.count = std::min(row.count - i, std::max<uint64_t>(1, kCacheBytes / row.length));
-    const std::byte* const first = from + i * row.source_stride;
-    CopyRow(first, to + i * row.out_stride, part);
-    digest.AddRow(first, part.length, part.count, part.source_stride, part.source);
-  }
-}
-
-// Collects rows of ascending source offsets until they fill a window, then copies them together.
-// For each copy: Begin, Add for each row, Flush. After an error it is of no more use.
+// Adds the runs of an innermost loop, as far as they lie in the target bytes `range`. The loop's
+// first run goes from `source` to `target`.
 //
-// Windows of stretches that several copies share stay open for the later copies. They are few, so a
-// lane holds hardly more than one window.
-class WindowCopier {
- public:
-  explicit WindowCopier(SourceFiles& files, std::vector<Stretch> stretches = {})
-      : files_(files), stretches_(std::move(stretches)) {
-    std::erase_if(stretches_, [](const Stretch& stretch) { return stretch.copies == 1; });
-    if (stretches_.size() > kMostStretches) stretches_.resize(kMostStretches);
-  }
-
-  // Begins a copy from `file`, after the last copy was flushed. The copied bytes are added to
-  // `digest` too, unless it is null. `out` and `digest` are used until Flush.
-  void Begin(FileId file, std::span<std::byte> out, CopyDigest* digest) {
-    file_ = file;
-    out_ = out;
-    digest_ = digest;
-    copied_ = 0;
-  }
-
-  Status Add(const RunRow& row) {
-    copied_ += row.length * row.count;
-    return AddRow(row);
-  }
-
-  Status Flush() {
-    if (size_ == 0) return {};
-    const ByteRange range{begin_, end_ - begin_};
-    if (const SharedWindow* const shared = FindOrOpenShared(range)) {
-      return CopyRows(shared->window, shared->range.offset);
-    }
-    RESHARD_ASSIGN_OR_RETURN(const Window window, files_.Open(file_, range.offset, range.length));
-    return CopyRows(window, range.offset);
-  }
-
-  // Bytes added so far of the copy.
-  uint64_t copied() const { return copied_; }
-
- private:
-  struct SharedWindow {
-    FileId file;
-    ByteRange range;
-    Window window;
-  };
-
-  static constexpr uint64_t kMostSharedBytes = kWindowBytes + (uint64_t{1} << 20);
-  // Each may hold a file descriptor of its own.
-  static size_t MostSharedWindows() {
-    static const size_t kMost = std::min<size_t>(8, DescriptorLimit() / 32);
-    return kMost;
-  }
-
-  // Returns the open window with the bytes of `range` in the file, valid until the next call. Opens
-  // one if they lie in a stretch. Returns null if they do not, or if the window cannot be read:
-  // perhaps no copy needs the bytes beside `range`, so Flush reads these alone and has the error.
-  const SharedWindow* FindOrOpenShared(ByteRange range) {
-    const auto holds = [&range](ByteRange outer) {
-      return range.offset >= outer.offset && range.end() <= outer.end();
-    };
-    for (const SharedWindow& shared : shared_) {
-      if (shared.file == file_ && holds(shared.range)) return &shared;
-    }
-    const auto stretch = std::find_if(
-        stretches_.begin(), stretches_.end(),
-        [&](const Stretch& other) { return other.file == file_ && holds(other.range); });
-    if (stretch == stretches_.end() || MostSharedWindows() == 0) return nullptr;
-    const uint64_t window_end = WindowEnd(range.offset);
-    if (range.end() > window_end) return nullptr;
-    const uint64_t begin = std::max(stretch->range.offset, window_end - kWindowBytes);
-    const ByteRange whole{begin, std::min(stretch->range.end(), window_end) - begin};
-    MakeRoomFor(whole.length);
-    Result<Window> window = files_.Open(file_, whole.offset, whole.length);
-    if (!window.ok()) {
-      stretches_.erase(stretch);
-      return nullptr;
-    }
-    shared_.push_back({file_, whole, std::move(*window)});
-    return &shared_.back();
-  }
-
-  // Closes the file's window, and then all if one of `length` bytes would be too much.
-  void MakeRoomFor(uint64_t length) {
-    std::erase_if(shared_, [this](const SharedWindow& shared) { return shared.file == file_; });
-    uint64_t held = length;
-    for (const SharedWindow& shared : shared_) held += shared.range.length;
-    if (held > kMostSharedBytes || shared_.size() >= MostSharedWindows()) shared_.clear();
-  }
-
-  // Copies the rows from `window`, which begins at `begin` of the file.
-  Status CopyRows(const Window& window, uint64_t begin) {
-    RESHARD_RETURN_IF_ERROR(
-        window.Read([rows = std::span(rows_).first(size_), begin, out = out_.data(),
-                     digest = digest_](const std::byte* data) {
-          for (const RunRow& row : rows) {
-            const std::byte* const from = data + (row.source - begin);
-            if (digest != nullptr) {
-              CopyAndDigest(from, out + row.out, row, *digest);
-            } else {
-              CopyRow(from, out + row.out, row);
-            }
-          }
-        }));
-    size_ = 0;
-    return {};
-  }
-
-  // All lanes cut windows at the same places, so that lanes with nearby bytes share them.
-  static uint64_t WindowEnd(uint64_t source) { return (source / kWindowBytes + 1) * kWindowBytes; }
-
-  // How many runs of the row end within `room` bytes from the first one's beginning, without gaps
-  // that are too large. The first one does.
-  static uint64_t CountThatFits(const RunRow& row, uint64_t room) {
-    if (row.source_stride > row.length + kMaxRunGap) return 1;
-    return 1 + (room - row.length) / row.source_stride;
-  }
-
-  Status AddRow(RunRow row) {
-    while (row.count > 0) {
-      RunRow part = row;
-      part.count = 1;
-      const uint64_t room = WindowEnd(row.source) - row.source;
-      if (row.length > room) {  // reaches over the boundary
-        part.length = room;
-        RESHARD_RETURN_IF_ERROR(AddPart(part));
-        if (row.count == 1) {
-          row.source += room;
-          row.out += room;
-          row.length -= room;
-          continue;
-        }
-        RESHARD_RETURN_IF_ERROR(AddRow(
-            {.source = row.source + room, .out = row.out + room, .length = row.length - room}));
-      } else {
-        if (row.count > 1) part.count = std::min(row.count, CountThatFits(row, room));
-        RESHARD_RETURN_IF_ERROR(AddPart(part));
-      }
-      row.source += part.count * row.source_stride;
-      row.out += part.count * row.out_stride;
-      row.count -= part.count;
-    }
-    return {};
-  }
-
-  // Adds runs that end within one window.
-  Status AddPart(const RunRow& part) {
-    assert(size_ == 0 || part.source >= end_);
-    const uint64_t end = part.source + (part.count - 1) * part.source_stride + part.length;
-    if (size_ > 0 &&
-        (size_ == rows_.size() || end > WindowEnd(begin_) || part.source - end_ > kMaxRunGap)) {
-      RESHARD_RETURN_IF_ERROR(Flush());
-    }
-    if (size_ == 0) begin_ = part.source;
-    rows_[size_++] = part;
-    end_ = end;
-    return {};
-  }
-
-  SourceFiles& files_;
-  std::vector<Stretch> stretches_;
-  std::vector<SharedWindow> shared_;  // at most one of a file
-  FileId file_ = 0;
-  std::span<std::byte> out_;
-  CopyDigest* digest_ = nullptr;
-  std::array<RunRow, 128> rows_;
-  size_t size_ = 0;
-  uint64_t begin_ = 0;  // the window so far
-  uint64_t end_ = 0;
-  uint64_t copied_ = 0;
-};
-
-// Walks the innermost loop of a copy, cut to `range`. The first run goes from `source` to `target`.
-// The result is at most three rows: a run cut in front, whole runs, a run cut at the end.
+// There are at most three rows: a run cut at its front, the whole runs, and a run cut at its end.
+// Runs that are longer than a window are rows of their own, as they are split anyway.
 Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint64_t run_length,
                     ByteRange range, WindowCopier& copier) {
   const auto run_at = [&](uint64_t i) {
@@ -325,17 +33,18 @@ Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint
         .out = begin - range.offset,
         .length = end > begin ? end - begin : 0};
   };
-  // Runs that begin before the range. The last one may reach into it.
-  uint64_t next = 0;
-  if (target < range.offset) {
-    next = std::min(inner.count, (range.offset - target - 1) / inner.target_stride + 1);
-    if (const RunRow run = run_at(next - 1); run.length > 0)
-      RESHARD_RETURN_IF_ERROR(copier.Add(run));
-  }
-  // Runs that begin within the range. The last one may end behind it.
-  uint64_t stop = next;
-  if (target < range.end()) {
-    stop = std::min(inner.count, (range.end() - target - 1) / inner.target_stride + 1);
+  // Returns the number of runs that begin before target offset `offset`.
+  const auto runs_before = [&](uint64_t offset) -> uint64_t {
+    if (offset <= target) return 0;
+    return std::min(inner.count, (offset - target - 1) / inner.target_stride + 1);
+  };
+  // Of the runs that begin before the range, only the last may reach into it. Of the others, only
+  // the last may end behind it.
+  uint64_t next = runs_before(range.offset);
+  const uint64_t stop = runs_before(range.end());
+  if (next > 0) {
+    const RunRow run = run_at(next - 1);
+    if (run.length > 0) RESHARD_RETURN_IF_ERROR(copier.Add(run));
   }
   if (stop <= next) return {};
   const uint64_t whole = run_at(stop - 1).length == run_length ? stop : stop - 1;
@@ -358,12 +67,14 @@ Status AddRuns(const BlockCopy& copy, ByteRange range, WindowCopier& copier) {
         {.count = 1, .source_stride = copy.run_length, .target_stride = copy.run_length},
         copy.source_offset, copy.target_offset, copy.run_length, range, copier);
   }
-  // The outer loops are walked as a copy whose "run" is the innermost loop, gaps included.
+  // The outer loops are walked as a copy of their own. Each of its runs is one innermost loop, gaps
+  // included.
   BlockCopy outer = copy;
   const CopyDim inner = outer.dims.back();
   outer.dims.pop_back();
   outer.run_length = (inner.count - 1) * inner.target_stride + copy.run_length;
-  // Begins early enough that each innermost loop that reaches into `range` is visited whole.
+  // A run is cut where the walked range begins. So the walk begins early: every loop with bytes in
+  // `range` keeps its front, and its offsets are those of its first run.
   const uint64_t earlier = std::min(range.offset, outer.run_length - 1);
   const ByteRange reach{range.offset - earlier, range.length + earlier};
   for (RunCursor loop(outer, reach); !loop.done(); loop.Next()) {
@@ -375,93 +86,13 @@ Status AddRuns(const BlockCopy& copy, ByteRange range, WindowCopier& copier) {
   return {};
 }
 
-// Returns the source bytes between the places of the first and the last byte of `range`, which
-// overlaps the copy's target span. A byte in a gap counts as the last one of the run before it.
-ByteRange SourceSpanOf(const BlockCopy& copy, ByteRange range) {
-  // Returns the source offset of the byte at `target`.
-  const auto source_of = [&copy](uint64_t target) {
-    uint64_t source = copy.source_offset;
-    target -= std::min(target, copy.target_offset);
-    for (const CopyDim& dim : copy.dims) {
-      const uint64_t i = std::min(target / dim.target_stride, dim.count - 1);
-      source += i * dim.source_stride;
-      target -= i * dim.target_stride;
-    }
-    return source + std::min(target, copy.run_length - 1);
-  };
-  const uint64_t begin = source_of(range.offset);
-  return {begin, source_of(range.end() - 1) + 1 - begin};
-}
-
-// Returns the segment with the byte at `offset` of the target file.
-auto SegmentAt(const TargetPlan& plan, uint64_t offset) {
-  return std::partition_point(
-      plan.segments.begin(), plan.segments.end(),
-      [offset](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });
-}
-
-// Adds the source bytes of the target file's `range`, in its order. Runs are left out if the gaps
-// between them are too large to read.
-void AddStretches(const TargetPlan& plan, ByteRange range, std::vector<Stretch>& stretches) {
-  auto segment = SegmentAt(plan, range.offset);
-  for (; segment != plan.segments.end() && TargetRange(*segment).offset < range.end(); ++segment) {
-    const auto* const content = std::get_if<Content>(&*segment);
-    if (content == nullptr) continue;
-    const ByteRange image = content->ImageRange(Overlap(content->target, range));
-    for (const BlockCopy& copy : content->copies) {
-      const ByteRange span = copy.TargetSpan();
-      if (span.offset >= image.end()) break;
-      if (span.length == 0 || span.end() <= image.offset) continue;
-      if (!copy.dims.empty() && copy.dims.back().source_stride > copy.run_length + kMaxRunGap) {
-        continue;
-      }
-      AddToStretches(copy.source, SourceSpanOf(copy, image), stretches);
-    }
-  }
-}
-
-// Returns `stretches`, which are of `targets`, and the source bytes of up to `reach` further bytes
-// of each target that has any.
-std::vector<Stretch> WithLaterBytes(std::span<const TargetBytes> targets,
-                                    std::vector<Stretch> stretches, uint64_t reach) {
-  for (const auto& [plan, range, end] : targets) {
-    if (range.end() == end) continue;
-    AddStretches(*plan, {range.end(), std::min(end - range.end(), reach)}, stretches);
-  }
-  if (targets.size() > 1) JoinStretches(stretches);
-  return stretches;
-}
-
-// Returns for each of `wanted` the end of its last large page if `longer` reaches it, else its own
-// end. `longer` has all of `wanted` in the same order.
-std::vector<uint64_t> PageEnds(std::span<const Stretch> wanted, std::span<const Stretch> longer) {
-  std::vector<uint64_t> ends;
-  ends.reserve(wanted.size());
-  auto around = longer.begin();
-  for (const auto& [file, range, copies] : wanted) {
-    while (around->file != file || around->range.end() < range.end() ||
-           around->range.offset > range.offset) {
-      ++around;
-    }
-    const uint64_t page_end = ToLargePage(range.end());
-    ends.push_back(around->range.end() >= page_end ? page_end : range.end());
-  }
-  return ends;
-}
-
 bool AreWholePages(std::span<const uint64_t> ends) {
   return std::all_of(ends.begin(), ends.end(),
                      [](uint64_t end) { return end % kLargePageBytes == 0; });
 }
 
-// Returns the stretches of `range`.
-std::vector<Stretch> StretchesOf(const TargetPlan& plan, ByteRange range) {
-  std::vector<Stretch> stretches;
-  AddStretches(plan, range, stretches);
-  return stretches;
-}
-
-// Gather, with digests: copy number i adds its bytes to digest_of(i), if that has a value.
+// As Gather, and adds the bytes of copy number i to the digest that digest_of(i) returns, if it
+// returns one.
 template <typename DigestOf>
 Status GatherCopies(WindowCopier& copier, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<std::byte> out, DigestOf digest_of) {
@@ -476,11 +107,11 @@ Status GatherCopies(WindowCopier& copier, std::span<const BlockCopy> copies, uin
     copier.Begin(copy.source, out, digest ? &*digest : nullptr);
     RESHARD_RETURN_IF_ERROR(AddRuns(copy, range, copier));
     RESHARD_RETURN_IF_ERROR(copier.Flush());
-    gathered += copier.copied();
+    gathered += copier.added_bytes();
   }
   if (gathered != out.size()) {
-    return InternalError(fmt::format("the copies write {} of the {} bytes at target offset {}",
-                                     gathered, out.size(), offset));
+    return InternalError(fmt::format("the copies write {} of the {} bytes at offset {}", gathered,
+                                     out.size(), offset));
   }
   return {};
 }
@@ -510,8 +141,8 @@ class ContentFiller {
                         });
   }
 
-  // An element that lies across an edge of `out` is cast for both sides. Only the side of its first
-  // byte counts and digests it.
+  // If an edge of `out` cuts an element, the calls for both buffers cast it. Only the call with its
+  // first byte digests and counts it.
   Status FillCast(size_t segment, const Content& content, uint64_t offset,
                   std::span<std::byte> out) {
     const uint64_t item = ItemBytes(content.target_dtype());
@@ -521,14 +152,14 @@ class ContentFiller {
       std::array<std::byte, sizeof(uint64_t)> element;
       if (before == 0 && out.size() >= item) {
         const auto whole = out.first(std::min(most, out.size() / item) * item);
-        RESHARD_RETURN_IF_ERROR(CastElements(segment, content, offset, whole, true));
+        RESHARD_RETURN_IF_ERROR(GatherAndCast(segment, content, offset, whole, true));
         offset += whole.size();
         out = out.subspan(whole.size());
         continue;
       }
       const uint64_t length = std::min(item - before, out.size());
       RESHARD_RETURN_IF_ERROR(
-          CastElements(segment, content, offset, std::span(element).first(item), before == 0));
+          GatherAndCast(segment, content, offset, std::span(element).first(item), before == 0));
       std::memcpy(out.data(), element.data() + before, length);
       offset += length;
       out = out.subspan(length);
@@ -536,9 +167,10 @@ class ContentFiller {
     return {};
   }
 
-  // Casts as many elements as `out` has room for, from the one with a byte at `offset` on.
-  Status CastElements(size_t segment, const Content& content, uint64_t offset,
-                      std::span<std::byte> out, bool counts) {
+  // Gathers and casts as many elements as `out` has room for, from the one with a byte at `offset`
+  // on. Digests and counts them if `counts`; else another call does.
+  Status GatherAndCast(size_t segment, const Content& content, uint64_t offset,
+                       std::span<std::byte> out, bool counts) {
     const uint64_t count = out.size() / ItemBytes(content.target_dtype());
     image_.resize(count * ItemBytes(content.dtype));
     const uint64_t place = content.ImageRange({offset, 1}).offset;
@@ -567,12 +199,11 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
 }
 
 Status PrefetchTargets(SourceFiles& files, std::span<const TargetBytes> targets) {
-  std::vector<Stretch> wanted;
-  for (const auto& [plan, range, end] : targets) AddStretches(*plan, range, wanted);
-  if (targets.size() > 1) JoinStretches(wanted);
-  // A large page is best read as a whole. So bytes that are filled later are read along if they
-  // complete one: as few as do, and only if there is room for one page of each file. Files that
-  // threads read have no large pages.
+  const std::vector<Stretch> wanted = StretchesOf(targets);
+  // The system reads a large page fastest as a whole. So the last page of each stretch is read to
+  // its end, if bytes that are filled later need the rest of it. To find out, the loop looks
+  // further and further ahead. It stops when one page of each file would be more than there is room
+  // for. Files without a map have no large pages.
   const uint64_t room = files.HasReadFiles() ? 0 : files.BytesAhead();
   std::vector<uint64_t> ends =
       PageEnds(wanted, WithLaterBytes(targets, wanted, std::min(room, kLargePageBytes)));
@@ -591,7 +222,8 @@ Status PrefetchTargets(SourceFiles& files, std::span<const TargetBytes> targets)
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
                   std::span<std::byte> out, ChunkDigest* digest, LostInCasts* lost) {
   auto segment = SegmentAt(plan, offset);
-  WindowCopier copier(files, StretchesOf(plan, {offset, out.size()}));
+  WindowCopier copier(files, StretchesOf({{StretchesOf({{{&plan, {offset, out.size()}, 0}}}) plan,
+                                           {offset, out.size()}}}));
   ContentFiller filler(copier, plan, digest, lost);
   for (; !out.empty(); ++segment) {
     if (segment == plan.segments.end() || TargetRange(*segment).offset > offset) {

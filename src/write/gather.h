@@ -1,7 +1,7 @@
-// Gathering: bytes of a target, picked together from the sources as a plan says.
+// Gathering: collects bytes of a target file from its sources, as a plan says.
 //
-// Knows block copies only, no layouts. All state is in the caller's arguments; any number of
-// threads may gather at the same time, from the same files and plan.
+// Knows block copies only, no layouts. Any number of threads may gather at the same time. They may
+// share files, plan and losses; each needs an output buffer and a digest of its own.
 #ifndef RESHARD_SRC_WRITE_GATHER_H_
 #define RESHARD_SRC_WRITE_GATHER_H_
 
@@ -15,32 +15,27 @@
 #include "src/plan/target_plan.h"
 #include "src/tensor/block_copy.h"
 #include "src/write/lost_in_casts.h"
+#include "src/write/source_stretch.h"
 #include "src/write/target_digest.h"
 
 namespace reshard {
 
-// Fills `out` with the bytes from target offset `offset` on. `copies` are disjoint, ordered by
-// their first target byte, and write each byte. After an error the content of `out` is undefined.
-// Errors: as SourceFiles; kInternal if the copies leave a gap.
+// Fills `out` with the bytes that the copies write from offset `offset` on: of a target file, or of
+// an image. `copies` are disjoint, ordered by their first target byte, and write each byte. After
+// an error the content of `out` is undefined. Errors: as SourceFiles; kInternal if the copies leave
+// a gap.
 Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
               std::span<std::byte> out);
 
 // Fills `out` with the bytes of the target file from `offset` on, literals and contents alike. Adds
-// the source's side to `digest`, which was begun for these bytes: before a cast, the uncast bytes.
+// the source side to `digest`, which was begun for these bytes, and the images of cast contents.
 // Adds the values that casts lost to `lost`. Both may be null. Errors: as Gather.
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
                   std::span<std::byte> out, ChunkDigest* digest, LostInCasts* lost);
 
-// Bytes of the target file that a plan is of.
-struct TargetBytes {
-  const TargetPlan* plan = nullptr;
-  ByteRange range;
-  uint64_t end = 0;  // the end of the bytes that will be filled at all
-};
-
 // Starts to read the source bytes that FillTarget will take for these bytes, without waiting. Bytes
-// of several targets are read in the order of each source file. Runs are left out if the gaps
-// between them are too large to read.
+// of several targets are read in the order of each source file. Copies whose runs have large gaps
+// are left out.
 //
 // A large page (file_pages.h) is read whole if later bytes to be filled continue in it, as long as
 // there is room for one page of each file. Errors: as SourceFiles.

@@ -61,8 +61,8 @@ class ChunkDigest {
   // bytes in the chunk.
   CopyDigest OfCopy(size_t segment, size_t copy);
 
-  // The source's side, too: adds gathered bytes of a content before a cast. `bytes` begin at
-  // `offset` of its image.
+  // Of a cast content, the side that is compared with the source's: adds gathered bytes before the
+  // cast. `bytes` begin at `offset` of its image.
   void AddImage(size_t segment, uint64_t offset, std::span<const std::byte> bytes);
 
   // Target side: adds `bytes` of the chunk from target offset `offset` on. Literals are compared

@@ -70,7 +70,7 @@ ROWS = [
     ("pickle.pt", ["pickle", "safetensors"], []),
     ("sums.sha256", ["a file of checksums"], []),
     ("torch", ["PyTorch files", "(pytorch_model.bin)", "safetensors"], ["{rank}"]),
-    (f"stale/{INDEX}", ["the index of a folder of whole tensors; give the folder"], []),
+    (f"stale/{INDEX}", ["the index of a folder of full tensors; give the folder"], []),
     ("diffusers", ["a diffusers pipeline", "unet", "vae"], ["{rank}"]),
     ("diffusers/model_index.json", ["diffusers"], []),
     ("broken", ["net-2_50_breakpoint.ckpt", "--suffix=-2_50_breakpoint"], []),

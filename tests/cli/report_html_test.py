@@ -112,9 +112,9 @@ class ReportTest(unittest.TestCase):
             return {row[0][0]: row[1][0] for row in rows[1:]}
 
         self.assertEqual(sides("hf", "--dst-strategy", "old/strategy")["source"],
-                         f"{files} files of whole tensors")
+                         f"{files} files of full tensors")
         self.assertRegex(sides("old", *strategy, "--format", "unified", "--dtype", "float16")["target"],
-                         r"^\d+ files of whole tensors$")
+                         r"^\d+ files of full tensors$")
 
     def check_against_plan(self, source, strategies):
         page = self.report(source, *strategies)

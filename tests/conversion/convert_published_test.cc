@@ -184,7 +184,7 @@ TEST_F(ConvertPublishedTest, FoldersOfWholeTensors) {
     all.target.format = format;
     all.target.shard_size = 100;
     Publish();
-    ExpectComplete("whole tensors");
+    ExpectComplete("full tensors");
   }
   // And from one: its index counts as a source.
   fs::rename(Target(), folder_.folder().path() / "whole");
@@ -192,7 +192,7 @@ TEST_F(ConvertPublishedTest, FoldersOfWholeTensors) {
   all.target.format = TargetFormat::kSafetensors;
   all.target.strategy = cut;
   Publish();
-  ExpectComplete("from whole tensors");
+  ExpectComplete("from full tensors");
   const fs::path index = folder_.folder().path() / "whole/model.safetensors.index.json";
   ASSERT_TRUE(fs::exists(index));
   std::ofstream(index, std::ios::app) << "\n";

@@ -146,7 +146,7 @@ TEST_F(MergeTest, TheOptimizersCopiesAreCutAsTheirParameter) {
   EXPECT_THAT(Merged(), ElementsAre(full, moments, other));
 }
 
-// Slices that are equal are not told from whole tensors by their bytes.
+// Slices that are equal are not told from full tensors by their bytes.
 TEST_F(MergeTest, AStrategyOfOtherNamesIsRefused) {
   SetStrategy({{"net.norm.w", MakeLayout({2}, {{0}})}});
   const TestTensor norm = MakeTensor("model.norm.w", DType::kFloat32, {4});

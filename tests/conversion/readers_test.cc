@@ -33,7 +33,7 @@ class SetToRead : public ConversionFolder {
     WriteRank(0, {MakeTensor("w", DType::kFloat32, {8, 2})});
   }
 
-  // The same to a folder of whole tensors, of as many bytes in a file.
+  // The same to a folder of full tensors, of as many bytes in a file.
   void ToFolder(TargetFormat format, uint64_t bytes) {
     options().target.strategy = {};
     options().target.format = format;
@@ -221,11 +221,10 @@ TEST(ReadersTest, IsAskedBeforeACommit) {
     };
     EXPECT_EQ(Convert(set.options()).ok(), shard == 0);
   }
-  CommitOptions commit;
-  commit.target = set.options().target.folder;
-  EXPECT_EQ(CommitWorkers(commit).status().code(), StatusCode::kAlreadyExists);
-  fs::remove(fs::path(commit.target) / "rank_0/net-1_1.ckpt");
-  const auto report = CommitWorkers(commit);
+  const std::string target = set.options().target.folder;
+  EXPECT_EQ(CommitWorkers(target).status().code(), StatusCode::kAlreadyExists);
+  fs::remove(fs::path(target) / "rank_0/net-1_1.ckpt");
+  const auto report = CommitWorkers(target);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(set.Damages(), IsEmpty());
 }

@@ -167,7 +167,7 @@ TEST_F(RecodeTest, RefusesWhatIsOfTheFormatAlready) {
   options_.target.format = TargetFormat::kSafetensors;
   EXPECT_THAT(Refused(StatusCode::kNotFound), Naming("src"));
   options_.target.format = TargetFormat::kUnified;
-  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("whole tensors"));
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("full tensors"));
   options_.target.format = TargetFormat::kSafetensors;
   options_.source.path = folder_.path() / "src/n.safetensors";
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("ends in .ckpt"));

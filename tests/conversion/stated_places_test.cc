@@ -139,7 +139,7 @@ std::string SafetensorsOf(const std::vector<Array>& arrays) {
          std::string(end, '\3');
 }
 
-// Takes a source of whole tensors, or files to merge.
+// Takes a source of full tensors, or files to merge.
 class PartsTest : public testing::Test {
  protected:
   PartsTest() { folder_.options().target.format = TargetFormat::kHuggingFace; }
@@ -271,7 +271,7 @@ TEST_F(PartsTest, AShardOfAPyTorchSave) {
   const std::string first =
       Write("sharded/shard-00001-model-00001-of-00001.safetensors", {{"w", {3, 2}, "[0, 0]"}});
   ExpectPartial(first, "shard-00001", name);
-  // The writer states it of whole tensors, too.
+  // The writer states it of full tensors, too.
   ExpectWhole(Write("whole/model-00001-of-00001.safetensors",
                     {{"w", {3, 2}, "[0, 0]"}, {"scalar", {}, "[]"}}));
   ExpectWhole(Write("alone/shard-00001-model-00001-of-00001.safetensors", {{"w", {3}, "[0]"}}));

@@ -35,7 +35,7 @@ TestTensor Zeros(std::string name, Shape shape) {
 
 class StrategyInferenceTest : public testing::Test {
  protected:
-  Result<InferStrategyReport> Infer(const std::vector<TestTensor>& reference) {
+  Result<StrategyReport> Infer(const std::vector<TestTensor>& reference) {
     InferStrategyOptions options;
     options.source = folder_.options().source.path;
     options.reference = folder_.folder().Write("full.ckpt", EncodeCheckpoint(reference));

@@ -301,7 +301,7 @@ def counters(planted):
 
 
 def _whole_folder(planted):
-    """Writes a folder of whole tensors; returns the training run, the folder,
+    """Writes a folder of full tensors; returns the training run, the folder,
     and its index."""
     training = planted.training("from full")
     rows = training.files[0]

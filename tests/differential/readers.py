@@ -109,7 +109,7 @@ def file(path, key=None):
 
 
 def folder(path):
-    """Reads a folder of whole tensors by its index."""
+    """Reads a folder of full tensors by its index."""
     indexes = [path / name for name in INDEXES if (path / name).exists()]
     if not indexes:
         return file(path / "model.safetensors")

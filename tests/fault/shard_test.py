@@ -18,7 +18,7 @@ import harness
 import kill_points
 
 GOLDEN = "case_037"
-FOLDER = "case_000"  # of those that become a folder of whole tensors
+FOLDER = "case_000"  # of those that become a folder of full tensors
 # One target file of 80 MiB, which two shards split at 64 MiB.
 SPLIT = ("--matrices", "5", "--rows", "2048", "--columns", "2048", "--dtype", "Float32",
          "--no-optimizer", "--tp", "2", "--cut", "columns")

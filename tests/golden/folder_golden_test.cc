@@ -1,4 +1,4 @@
-// Folders of whole tensors (README.md here): unified folders of MindSpore, Hugging Face's, made of
+// Folders of full tensors (README.md here): unified folders of MindSpore, Hugging Face's, made of
 // ranks and made into ranks.
 
 #include <fmt/format.h>

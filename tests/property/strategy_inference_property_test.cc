@@ -46,7 +46,7 @@ class InferredFolder : public ConversionFolder {
     Run(options());
   }
 
-  Result<InferStrategyReport> Infer(const std::vector<TestTensor>& reference) {
+  Result<StrategyReport> Infer(const std::vector<TestTensor>& reference) {
     InferStrategyOptions infer;
     infer.source = options().target.folder;
     infer.reference = folder().Write("reference.ckpt", EncodeCheckpoint(reference));
@@ -202,7 +202,7 @@ bool HasEqualParts(const SpecParameter& parameter, int64_t devices) {
   return contents.size() < parts.size();
 }
 
-bool IsNamedOpen(const InferStrategyReport& report, const std::string& name) {
+bool IsNamedOpen(const StrategyReport& report, const std::string& name) {
   return std::any_of(report.warnings.begin(), report.warnings.end(), [&](const auto& warning) {
     return warning.code == WarningCode::kAmbiguousLayouts &&
            warning.message.find('"' + name + '"') != std::string::npos;

@@ -26,7 +26,7 @@ def samples(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def full(samples):
-    """The file of whole tensors that ckpt_8 converts to."""
+    """The file of full tensors that ckpt_8 converts to."""
     subprocess.run(
         [PROGRAMS / "reshard", "convert", "ckpt_8", "whole", "--src-strategy", "ckpt_8/strategy"],
         cwd=samples,

@@ -62,7 +62,9 @@ def test_an_inspection_of_64_ranks_counts_what_it_leaves_out(reports):
 
 def test_words_of_values():
     warning = reshard.WarningMessage("c", "a <b> " + "word " * 30)
-    report = reshard.MergedStrategyReport("out\n.ckpt", 2, bytes=3 << 20, notes=("first\x1b[1m", "second"))
+    report = reshard.StrategyReport(
+        "out\n.ckpt", 2, 8, 5, bytes=3 << 20, warnings=(), notes=("first\x1b[1m", "second")
+    )
     assert str(report).splitlines()[1:4] == ["  output  out\\n.ckpt", "  stages  2", "  bytes   3.0 MiB"]
     assert str(report).endswith("note: first\\x1b[1m\n  note: second")
     found = reshard.CommitReport("t", False, (warning,))

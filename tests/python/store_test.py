@@ -78,7 +78,7 @@ def random_index(rng, shape):
 
 
 def random_slice(rng, tensor):
-    """Some part of the tensor, as slice_of and shard make them; whole tensors stay what they are."""
+    """Some part of the tensor, as slice_of and shard make them; full tensors stay what they are."""
     for axis, size in enumerate(tensor.shape):
         parts = rng.choice([n for n in (1, 2, 4) if size % n == 0])
         tensor = tensor.shard(rng.randrange(parts), parts, axis)

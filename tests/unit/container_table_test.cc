@@ -42,7 +42,7 @@ TEST(SignatureTest, NamesOtherFiles) {
       {std::string(64, 'a') + "  a.ckpt\n", 73, StatusCode::kUnsupported, "a file of checksums"},
       {std::string(32, '7'), 32, StatusCode::kUnsupported, "a file of checksums"},
       {"{\"metadata\": {}, \"weight_map\": {", 99, StatusCode::kUnsupported,
-       "found the index of a folder of whole tensors; give the folder"},
+       "found the index of a folder of full tensors; give the folder"},
       {"\x1f\x8b\x08......", 99, StatusCode::kUnsupported, "found a gzip file"},
       {"\x93NUMPY\x01.v", 99, StatusCode::kUnsupported, "found a numpy file"},
       {std::string(257, 'a') + "ustar\0", 1024, StatusCode::kUnsupported, "found a tar archive"},

@@ -1,6 +1,5 @@
 // FileUse: which files may not be written beside what a call reads and writes. A file counts from
 // the moment when it is opened or chosen, whoever does that.
-#include "reshard/file_use.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,6 +17,7 @@
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_folder.h"
+#include "src/os/file_use.h"
 #include "src/os/threads.h"
 #include "src/os/used_files.h"
 #include "src/os/write_file.h"

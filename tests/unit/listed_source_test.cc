@@ -1,5 +1,5 @@
 // A source that states all of its tensors one by one: its files hold nothing but parts of them,
-// under names of their own, several in a file. Held against one file of the whole tensors.
+// under names of their own, several in a file. Held against one file of the full tensors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -214,9 +214,9 @@ TEST(OptionTable, EachCallHasAPlaceForItsOptions) {
   ExpectPlaces<VerifyOptions>(kVerifyCall);
   ExpectPlaces<DigestOptions>(kDigestCall);
   ExpectPlaces<DiffOptions>(kDiffCall);
-  ExpectPlaces<CommitOptions>(kCommitCall);
+  ExpectPlaces<Commit>(kCommitCall);
   ExpectPlaces<MakeStrategyOptions>(kMakeStrategyCall);
-  ExpectPlaces<StrategyConversionOptions>(kConvertStrategyCall);
+  ExpectPlaces<StrategyConversion>(kConvertStrategyCall);
   ExpectPlaces<InferStrategyOptions>(kInferStrategyCall);
 }
 

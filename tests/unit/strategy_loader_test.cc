@@ -115,10 +115,11 @@ TEST(StrategyMergeTest, SkipsAMergedFileAndARepeatedStage) {
       MergeStageFiles("folder", {{"a", stage, {"copy"}}, {"m", merged, {}}, {"z", other_node, {}}});
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->bytes, merged);
-  EXPECT_EQ(again->stages, 1);
-  EXPECT_THAT(again->notes, ElementsAre("folder: skipped 1 merged strategy file: m",
-                                        "folder: skipped 2 strategy files, the same as another of "
-                                        "their stage"));
+  EXPECT_EQ(again->strategy.stages().size(), 1U);
+  EXPECT_THAT(again->strategy.notes(),
+              ElementsAre("folder: skipped 1 merged strategy file: m",
+                          "folder: skipped 2 strategy files, the same as another of "
+                          "their stage"));
 }
 
 TEST(StrategyMergeTest, RefusesWhatIsNoSetOfStages) {
@@ -219,12 +220,12 @@ TEST(StrategyLoaderTest, AMergedFileBesideItsStagesIsSkippedAndAloneIsTaken) {
   folder.Write("1.ckpt", ProtobufStrategy(1, kSecond));
   const auto merged = MergeStrategyFolder(folder.path().string());
   ASSERT_TRUE(merged.ok()) << merged.status().message();
-  EXPECT_THAT(merged->notes, IsEmpty());
+  EXPECT_THAT(merged->strategy.notes(), IsEmpty());
   folder.Write("merged_ckpt_strategy.ckpt", merged->bytes);
   const auto again = MergeStrategyFolder(folder.path().string());
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->bytes, merged->bytes);
-  EXPECT_THAT(again->notes,
+  EXPECT_THAT(again->strategy.notes(),
               ElementsAre(folder.path().string() + ": skipped 1 merged strategy file: "
                                                    "merged_ckpt_strategy.ckpt"));
 

@@ -54,7 +54,7 @@ TEST(LayoutOfCutsTest, ReplicasAreTheSlowestAxis) {
 // Specifications and the checkpoint that they are made for, in a folder.
 class StrategySpecTest : public testing::Test {
  protected:
-  Result<MakeStrategyReport> Make(const std::string& spec, bool from = true) {
+  Result<StrategyReport> Make(const std::string& spec, bool from = true) {
     options_.spec = folder_.folder().Write("spec.json", spec);
     options_.output = (folder_.folder().path() / "made.ckpt").string();
     options_.checkpoint =

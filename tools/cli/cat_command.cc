@@ -29,7 +29,7 @@ CatCommand::CatCommand(CLI::App& parent)
   constexpr size_t kMostDigits = 18;
   app()
       .add_option("--rank", rank_,
-                  "Target rank, or the number of a file of whole tensors; needed unless there is "
+                  "Target rank, or the number of a file of full tensors; needed unless there is "
                   "one file only")
       ->type_name("N")
       ->transform(WholeNumber(kMostDigits));
@@ -72,7 +72,7 @@ Status CatCommand::ReadRange(const std::string& text) {
 Result<ViewedConversion> CatCommand::Options() const {
   ViewedConversion options = options_;
   if (Status given = table_.ApplyTo(PartsOf(options)); !given.ok()) return given;
-  // Opens and plans only the sources of this file. A folder of whole tensors is planned as a whole.
+  // Opens and plans only the sources of this file. A folder of full tensors is planned as a whole.
   if (rank_ && !IsWholeFolder(options.target.format)) options.selection.ranks = {*rank_};
   if (range_) options.checks.checksum = false;
   return options;

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "reshard/file_use.h"
 #include "reshard/status.h"
+#include "src/frontend/own_outputs.h"
 #include "src/frontend/report_fields.h"
 #include "tools/cli/json_report.h"
 #include "tools/cli/messages.h"

@@ -156,7 +156,7 @@ void ConversionArguments::AddTo(CLI::App& app, Call call) {
                 "or full tensors: a file, a unified or Hugging Face folder")
       ->required(false);
   AddPositional(app, "DST", options_.target.folder,
-                "Target folder, made if it is missing; it gets files rank_N/PREFIXN.ckpt")
+                "Target folder, made if it is missing; it gets rank_N/checkpoint_N.ckpt (--prefix)")
       ->required(false);
   app.parse_complete_callback([this] { Complete(); });
   table_.AddTo(app, call);

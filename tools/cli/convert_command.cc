@@ -67,19 +67,21 @@ std::string WrittenWords(const ConvertReport& report, double seconds) {
 }
 
 constexpr const char* kOfSourceFiles =
-    "reshard convert --source 0=a.ckpt --source 4=b.ckpt ckpt_4 --rank 0 --src-strategy s8.ckpt "
+    "reshard convert --source 0=a.ckpt --source 4=b.ckpt one --rank 0 --src-strategy s8.ckpt "
     "--dst-strategy s4.ckpt";
 
 }  // namespace
 
 ConvertCommand::ConvertCommand(CLI::App& parent)
-    : Command(parent, "convert", "Convert a checkpoint to another sharding, as a copy",
-              {"reshard convert ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
-               "reshard convert ckpt_8 ckpt_4 --src-strategy s8/ --dst-strategy s4/ --rank 0",
-               "reshard convert ckpt_8 full --src-strategy s8.ckpt        # full tensors",
-               "reshard convert full/rank_0/model.ckpt ckpt_4 --dst-strategy s4.ckpt",
-               "reshard convert 'run/node{rank}/net-1_100.ckpt' full --src-strategy s8.ckpt",
-               kOfSourceFiles}) {
+    : Command(
+          parent, "convert", "Convert a checkpoint to another sharding, as a copy",
+          {"reshard convert ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
+           "reshard convert ckpt_8 first --src-strategy s8/ --dst-strategy s4/ --rank 0",
+           "reshard convert ckpt_8 full --src-strategy s8.ckpt        # full tensors in one file",
+           "reshard convert full/rank_0/checkpoint_0.ckpt ckpt_2 --tp 2  # a strategy made on the "
+           "way",
+           "reshard convert 'run/node{rank}/net-1_100.ckpt' other --src-strategy s8.ckpt",
+           kOfSourceFiles}) {
   AddJsonLinesOption();
   arguments_.AddTo(app(), kConvertCall);
   FindOption(app(), "--wait")->needs(FindOption(app(), "--shard"));
@@ -231,10 +233,10 @@ CommitCommand::CommitCommand(CLI::App& parent)
 
 int CommitCommand::Run() {
   const StopOnSignal stop;
-  CommitOptions options{.target = target_, .stop = stop.token(), .waiting = {}};
-  if (const Status given = table_.ApplyTo(PartsOf(options)); !given.ok()) return Fail(given);
-  options.waiting.report = ReportWaiting;
-  const Result<CommitReport> report = CommitWorkers(options);
+  LockWaiting waiting;
+  if (const Status given = table_.ApplyTo({.waiting = &waiting}); !given.ok()) return Fail(given);
+  waiting.report = ReportWaiting;
+  const Result<CommitReport> report = CommitWorkers(target_, waiting, stop.token());
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
   if (json()) PrintReport(*report, {.place = target_});

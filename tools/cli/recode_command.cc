@@ -36,15 +36,16 @@ int RecodeCommand::Run() {
     if (!quiet()) PrintNotes({note});
     told_.insert(note);
   };
-  const auto print = [this](const RecodeReport& report, double seconds) {
-    if (json()) PrintReport(report, {.place = options_.target.folder, .seconds = seconds});
+  const auto print = [this](const ConvertReport& report, double seconds) {
+    if (json())
+      PrintReport(RecodedFiles{report}, {.place = options_.target.folder, .seconds = seconds});
     if (!quiet()) PrintSummary(report, seconds);
     return 0;
   };
   return RunStoppable(options_, progress_style(), Recode, print);
 }
 
-void RecodeCommand::PrintSummary(const RecodeReport& report, double seconds) const {
+void RecodeCommand::PrintSummary(const ConvertReport& report, double seconds) const {
   const std::string files = FormatCount(report.files.size(), "file");
   if (report.already_published) {
     PrintWords(AlreadyPublishedText(options_.target.folder));

@@ -19,7 +19,7 @@ class RecodeCommand : public Command {
   int Run() override;
 
  private:
-  void PrintSummary(const RecodeReport& report, double seconds) const;
+  void PrintSummary(const ConvertReport& report, double seconds) const;
 
   RecodeOptions options_;
   std::set<std::string> told_;  // notes that were printed at once

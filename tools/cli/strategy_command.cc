@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "reshard/strategy.h"
-#include "src/frontend/option_parts.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
@@ -57,7 +56,7 @@ StrategyMergeCommand::StrategyMergeCommand(CLI::App& parent)
 int StrategyMergeCommand::Run() {
   bool force = false;
   if (const Status given = table_.ApplyTo({.force = &force}); !given.ok()) return Fail(given);
-  const Result<StrategyMergeReport> report = MergeStrategies(folder_, output_, force);
+  const Result<StrategyReport> report = MergeStrategies(folder_, output_, force);
   if (!report.ok()) return Fail(report.status());
   if (json()) PrintReport(*report, {.place = output_});
   if (!quiet()) {
@@ -82,7 +81,8 @@ StrategyConvertCommand::StrategyConvertCommand(CLI::App& parent)
 
 int StrategyConvertCommand::Run() {
   if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
-  const Result<StrategyConversionReport> report = ConvertStrategyFile(options_);
+  const auto& [input, output, renames, force] = options_;
+  const Result<StrategyReport> report = ConvertStrategyFile(input, output, renames, force);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
   if (json()) PrintReport(*report, {.place = options_.output});
@@ -107,8 +107,7 @@ StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
 
 int StrategyInferCommand::Run() {
   if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
-  const Result<InferStrategyReport> report =
-      CallStoppable(options_, progress_style(), InferStrategy);
+  const Result<StrategyReport> report = CallStoppable(options_, progress_style(), InferStrategy);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
   if (json()) PrintReport(*report, {.place = options_.output});
@@ -143,7 +142,7 @@ int StrategyMakeCommand::Run() {
     options_.output = std::exchange(options_.spec, {});
   }
   if (options_.output.empty()) return Fail(InvalidArgumentError("OUT is required"));
-  const Result<MakeStrategyReport> report = MakeStrategy(options_);
+  const Result<StrategyReport> report = MakeStrategy(options_);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
   if (json()) PrintReport(*report, {.place = options_.output});

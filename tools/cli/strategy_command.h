@@ -7,6 +7,7 @@
 
 #include "reshard/status.h"
 #include "reshard/strategy.h"
+#include "src/frontend/option_parts.h"
 #include "tools/cli/command.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/table_options.h"
@@ -42,7 +43,7 @@ class StrategyConvertCommand : public Command {
   int Run() override;
 
  private:
-  StrategyConversionOptions options_;
+  StrategyConversion options_;
   TableOptions table_;
 };
 

@@ -62,6 +62,13 @@ std::string StrategyAsText(const ShownStrategy& shown, const StrategyDetail& det
                      table.ToText(detail.every_parameter));
 }
 
+std::string WrittenStrategyText(const std::string& output, const StrategyReport& report) {
+  return fmt::format("{}: {} of {}, {}, {}", output,
+                     FormatCount(static_cast<uint64_t>(report.stages), "stage"),
+                     FormatCount(static_cast<uint64_t>(report.devices_per_stage), "device"),
+                     FormatCount(report.layouts, "layout"), FormatBytes(report.bytes));
+}
+
 ShownStrategy ShownOf(const Strategy& strategy, const NameFilter& filter) {
   return ShownOf(strategy, StrategyInWords(strategy),
                  [&filter](std::string_view name) { return filter.Takes(name); });

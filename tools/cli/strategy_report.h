@@ -2,15 +2,11 @@
 #ifndef RESHARD_TOOLS_CLI_STRATEGY_REPORT_H_
 #define RESHARD_TOOLS_CLI_STRATEGY_REPORT_H_
 
-#include <fmt/format.h>
-
-#include <cstdint>
 #include <string>
 
 #include "reshard/strategy.h"
 #include "src/frontend/report_fields.h"
 #include "tools/cli/shared_options.h"
-#include "tools/page/text_format.h"
 
 namespace reshard {
 
@@ -27,13 +23,7 @@ ShownStrategy ShownOf(const Strategy& strategy, const NameFilter& filter);
 std::string StrategyAsText(const ShownStrategy& shown, const StrategyDetail& detail);
 
 // "s8.ckpt: 1 stage of 8 devices, 63 layouts, 4.0 KiB"
-template <typename Report>
-std::string WrittenStrategyText(const std::string& output, const Report& report) {
-  return fmt::format("{}: {} of {}, {}, {}", output,
-                     FormatCount(static_cast<uint64_t>(report.stages), "stage"),
-                     FormatCount(static_cast<uint64_t>(report.devices_per_stage), "device"),
-                     FormatCount(report.layouts, "layout"), FormatBytes(report.bytes));
-}
+std::string WrittenStrategyText(const std::string& output, const StrategyReport& report);
 
 }  // namespace reshard
 

@@ -5,7 +5,8 @@ Usage: check_links.py [ROOT]. Prints one line for each violation; exits 1 when t
 
 In Markdown a relative link needs its file and, behind `#`, its heading. In all texts, comments and
 messages included, a path below docs/ or bench/results/ needs its file. A class, function or test that
-a page of docs/design names, such as `Prove` or `kill_test`, has to occur in the code.
+a page of docs/design names, such as `Prove` or `kill_test`, has to occur in the code. So have the words
+of a heading that a page of docs/guide quotes from a message: all but numbers, names and options.
 """
 
 import pathlib
@@ -19,6 +20,8 @@ LINK = re.compile(r"\]\(([^()\s]+)\)|\bsrc=\"([^\"]+)\"")
 MENTION = re.compile(r"(?<![\w/.-])(?:docs|bench/results)/[\w./-]*\w\.(?:md|ipynb|cc|sh|yaml|svg)\b")
 HEADING = re.compile(r"^#+ +(.*?) *$|<a id=\"([^\"]+)\">", re.MULTILINE)
 NAMED_CODE = re.compile(r"`(?:[A-Z]\w+::)?([A-Z]\w*[a-z]\w*|\w+_test)`")
+QUOTED = re.compile(r"^### `([^`]+)`$", re.MULTILINE)
+LITERALS = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+')
 FENCED = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 
 
@@ -58,10 +61,25 @@ def errors_of_link(path, target, root):
     return None
 
 
+def messages_of(texts):
+    """The string literals of the code, joined as the compiler joins them."""
+    literals = (found[0] for path, text in texts.items() if path.suffix in {".h", ".cc"} for found in LITERALS.finditer(text))
+    return "\n".join(re.sub(r'"\s*"', "", literal) for literal in literals)
+
+
+def unknown_words(heading, messages):
+    """The first words of a quoted message that are in no message, or None."""
+    for words in re.split(r"\.\.\.|[:;,]|\S*[A-Z0-9{][^ ]*|--\S+|\bor both\b", heading):
+        if len(words.split()) > 1 and words.strip() not in messages:
+            return words.strip()
+    return None
+
+
 def check(root):
     """Returns one line for each violation."""
     errors = []
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in files_of(root)}
+    messages = messages_of(texts)
     code = {path.stem for path in texts}
     for path, text in texts.items():
         if path.suffix != ".md":
@@ -74,6 +92,9 @@ def check(root):
         if path.parent == root / "docs" / "design":
             names = NAMED_CODE.findall(FENCED.sub("", text))
             found += [f"names `{name}`, which is not in the code" for name in names if name not in code]
+        if path.parent == root / "docs" / "guide":
+            unknown = [unknown_words(heading, messages) for heading in QUOTED.findall(text)]
+            found += [f"quotes `{words}`, which is in no message" for words in unknown if words]
         found += [f"names {name}, which does not exist" for name in MENTION.findall(text) if not (root / name).exists()]
         errors.extend(f"{path.relative_to(root)}: {error}" for error in found if error)
     return errors

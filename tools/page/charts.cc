@@ -96,7 +96,7 @@ class GridDrawing {
     };
     if (grid_.shards == 0) return;
     strip(grid_.shards,
-          grid_.shards == 1 ? "the whole tensor" : fmt::format("shard 0 to {}", grid_.shards - 1),
+          grid_.shards == 1 ? "the full tensor" : fmt::format("shard 0 to {}", grid_.shards - 1),
           [](int64_t at) {
             return GridCell{at, 0};
           });

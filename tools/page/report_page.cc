@@ -45,8 +45,7 @@ Result<std::string> LayoutInWords(const std::string& path) {
 
 std::string SideHtml(const LayoutSide& side, std::string_view layout) {
   const int64_t ranks = side.stages * side.devices_per_stage;
-  if (side.is_folder)
-    return FormatCount(static_cast<uint64_t>(ranks), "file") + " of whole tensors";
+  if (side.is_folder) return FormatCount(static_cast<uint64_t>(ranks), "file") + " of full tensors";
   std::string out = FormatCount(static_cast<uint64_t>(ranks), "rank") + ": " + EscapeHtml(layout);
   if (!side.strategy.empty()) out += fmt::format(" ({})", NameHtml(side.strategy));
   return out;

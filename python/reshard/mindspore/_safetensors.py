@@ -36,7 +36,7 @@ def unified_safetensors(
     *,
     partial: bool | None = None,
 ) -> None:
-    """Makes one folder of whole tensors from the safetensors files of all ranks.
+    """Makes one folder of full tensors from the safetensors files of all ranks.
 
     Accepts files with and without redundancy, for any `merge_with_redundancy`. `choice_func`
     gets each name: False leaves it out, a str is its new name. Threads do the work:
@@ -125,7 +125,7 @@ def load_distributed_checkpoint(
     *,
     partial: bool | None = None,
 ) -> Any:
-    """Distributes whole tensors to ranks, or loads the tensors of a rank into a net.
+    """Distributes full tensors to ranks, or loads the tensors of a rank into a net.
 
     With format="safetensors" `unified_safetensors_dir` holds them. Without a network they go to
     dst_safetensors_dir/rank_N/net.safetensors. With a network, the tensors of `rank_id`, by
@@ -162,7 +162,7 @@ def load_distributed_checkpoint(
         return parameters if return_param_dict else True
     if unified_safetensors_dir is None:
         raise _errors.InvalidArgumentError(
-            f"{call}: unified_safetensors_dir: expected a folder of whole tensors, found None"
+            f"{call}: unified_safetensors_dir: expected a folder of full tensors, found None"
         )
     source = _check.path(call, "unified_safetensors_dir", unified_safetensors_dir)
     if network is not None:
@@ -223,7 +223,7 @@ def _check_complete(source: str) -> None:
 def _whole(
     source: str | dict[int, str], name_map: dict[str, str] | None
 ) -> dict[str, _parameter.Tensor]:
-    """The whole tensors of a folder, or of a file, in memory."""
+    """The full tensors of a folder, or of a file, in memory."""
     path = source if isinstance(source, str) else source[0]
     names = {old: new for new, old in (name_map or {}).items()}
     with open_checkpoint(path) as checkpoint:

@@ -9,10 +9,8 @@
 // A call makes its own list unless its thread has one. Use one list for one call and the outputs
 // that belong to it, such as a report or a log. Only the thread that made an object uses it. The
 // thread destroys its objects in the reverse order.
-//
-// Implemented in src/os.
-#ifndef RESHARD_FILE_USE_H_
-#define RESHARD_FILE_USE_H_
+#ifndef RESHARD_SRC_OS_FILE_USE_H_
+#define RESHARD_SRC_OS_FILE_USE_H_
 
 #include <memory>
 #include <string>
@@ -22,8 +20,6 @@
 namespace reshard {
 
 class UsedFiles;
-
-inline namespace v0_1 {
 
 class FileUse {
  public:
@@ -49,7 +45,6 @@ class FileUse {
   std::shared_ptr<UsedFiles> files_;
 };
 
-}  // namespace v0_1
 }  // namespace reshard
 
-#endif  // RESHARD_FILE_USE_H_
+#endif  // RESHARD_SRC_OS_FILE_USE_H_
