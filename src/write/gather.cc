@@ -222,8 +222,8 @@ Status PrefetchTargets(SourceFiles& files, std::span<const TargetBytes> targets)
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
                   std::span<std::byte> out, ChunkDigest* digest, LostInCasts* lost) {
   auto segment = SegmentAt(plan, offset);
-  WindowCopier copier(files, StretchesOf({{StretchesOf({{{&plan, {offset, out.size()}, 0}}}) plan,
-                                           {offset, out.size()}}}));
+  const TargetBytes bytes{.plan = &plan, .range = {offset, out.size()}};
+  WindowCopier copier(files, StretchesOf({&bytes, 1}));
   ContentFiller filler(copier, plan, digest, lost);
   for (; !out.empty(); ++segment) {
     if (segment == plan.segments.end() || TargetRange(*segment).offset > offset) {

@@ -148,8 +148,8 @@ TEST(StrategyCheckTest, SwappedOnesAreNamed) {
   SaidFolder folder({4, false}, {2, false}, LayoutsOf(4, false));
   const std::string message = folder.Refusal();
   EXPECT_THAT(message, HasSubstr("src.ckpt is not the strategy that this checkpoint was "
-                                 "saved with; the target strategy "));
-  EXPECT_THAT(message, HasSubstr(" fits the source: are the two swapped?; of "));
+                                 "saved with. The target strategy "));
+  EXPECT_THAT(message, HasSubstr(" fits the source: swap the two. "));
   EXPECT_THAT(message, HasSubstr("\n  \"w1\": rank 2 differs from rank 0 at byte 0 of the shard"));
   EXPECT_THAT(message,
               AllOf(HasSubstr("`checks.replicas=all`"), HasSubstr("`ShardedCheckpoint::Shards`"),
@@ -160,7 +160,7 @@ TEST(StrategyCheckTest, SwappedOnesAreNamed) {
 
 TEST(StrategyCheckTest, ATargetThatDoesNotFitEitherIsNotSaidToBeSwapped) {
   const SaidFolder folder({8, false}, {2, false}, LayoutsOf(4, false));
-  EXPECT_THAT(folder.Refusal(), Not(HasSubstr("swapped")));
+  EXPECT_THAT(folder.Refusal(), Not(HasSubstr("swap")));
 }
 
 TEST(StrategyCheckTest, OptimizerShardingThatTheStrategyLacksIsFound) {

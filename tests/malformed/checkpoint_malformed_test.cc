@@ -282,7 +282,7 @@ INSTANTIATE_TEST_SUITE_P(
     Files, CheckpointMalformedTest,
     testing::Values(
         MalformedCase{"empty", "", kCorrupt,
-                      "the file is empty (0 bytes); expected a MindSpore checkpoint"},
+                      "expected a .ckpt or safetensors checkpoint, found an empty file (0 bytes)"},
         MalformedCase{"of_unknown_fields_alone", NumberField(2, 1) + BlockField(3, "x"), kCorrupt,
                       "no parameter in its 5 bytes"},
         MalformedCase{"strategy",

@@ -84,7 +84,7 @@ TEST(ConvertTargetTest, ExistingOutputsAreKeptWithoutForce) {
   EXPECT_EQ(ExitCode(again.status().code()), 6);
   EXPECT_THAT(
       again.status().message(),
-      AllOf(HasSubstr("/target: 4 of the 4 files to write exist already: "
+      AllOf(HasSubstr("/target: 4 of the 4 target files exist already: "
                       "rank_0/checkpoint_0.ckpt, "),
             HasSubstr("rank_1/checkpoint_1.ckpt is missing or damaged"), HasSubstr("`force`")));
   EXPECT_EQ(ReadFolder(folder.path()), with_mine);
@@ -185,7 +185,7 @@ TEST(ConvertTargetTest, WithoutRoomNothingIsWritten) {
   folder.folder().WriteSparse("source/" + RankPath(0), header.size() + bytes, 0, header);
   const auto report = Convert(folder.options());
   EXPECT_EQ(ExitCode(report.status().code()), 4);
-  EXPECT_THAT(report.status().message(), HasSubstr("no space: the outputs need 256.0 TiB, "));
+  EXPECT_THAT(report.status().message(), HasSubstr("not enough space: the target files need 256.0 TiB, "));
   EXPECT_THAT(ReadFolder(folder.options().target.folder), IsEmpty());
   EXPECT_FALSE(fs::exists(folder.options().target.folder));
 }

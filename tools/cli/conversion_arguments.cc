@@ -209,7 +209,7 @@ std::string ConfirmedText(const std::optional<Findings::ReplicaSample>& sample) 
 }
 
 std::string TotalsText(const Findings::Totals& totals) {
-  std::string text = fmt::format("weights {} parameters", ParameterCountText(totals.weights));
+  std::string text = fmt::format("weights {} elements", ParameterCountText(totals.weights));
   if (totals.optimizer > 0) {
     text += fmt::format(", optimizer {}", ParameterCountText(totals.optimizer));
   }

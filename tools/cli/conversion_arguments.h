@@ -86,7 +86,7 @@ std::string LargestAsText(const std::vector<TensorInfo>& largest);
 // Returns in words whether the sample confirms the source strategy; empty without a sample.
 std::string ConfirmedText(const std::optional<Findings::ReplicaSample>& sample);
 
-// Returns "weights 6.74 B parameters, optimizer 13.48 B".
+// Returns "weights 6.74 B elements, optimizer 13.48 B".
 std::string TotalsText(const Findings::Totals& totals);
 
 // As above, for the chosen part of the source, with the totals of the whole source if they differ.
