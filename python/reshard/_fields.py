@@ -15,7 +15,6 @@ __all__ = [
     "Block",
     "Box",
     "CommitReport",
-    "ConvertedStrategyReport",
     "CutParameter",
     "Damage",
     "DiffReport",
@@ -29,11 +28,9 @@ __all__ = [
     "InspectReport",
     "InspectedFile",
     "IoUsed",
-    "MadeStrategyReport",
     "MapStretch",
     "MeasuredParameter",
     "MergeReport",
-    "MergedStrategyReport",
     "OwnValuesOfBoth",
     "Parameter",
     "ParameterDiff",
@@ -401,30 +398,6 @@ class StrategyReport(Report):
     layouts: int
     bytes: int
     warnings: tuple[WarningMessage, ...]
-
-
-class MadeStrategyReport(StrategyReport):
-    """A strategy file that was made of a specification or a source."""
-
-    notes: tuple[str, ...]
-
-
-class ConvertedStrategyReport(Report):
-    """A strategy in the other encoding, or under other names."""
-
-    output: str
-    layouts: int
-    bytes: int
-    warnings: tuple[WarningMessage, ...]
-    notes: tuple[str, ...]
-
-
-class MergedStrategyReport(Report):
-    """The strategy of a pipeline, merged from one file for each stage."""
-
-    output: str
-    stages: int
-    bytes: int
     notes: tuple[str, ...]
 
 
