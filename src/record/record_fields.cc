@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <limits>
 #include <utility>
 
 #include "src/base/quote.h"
-#include "src/base/status_macros.h"
 #include "src/record/strict_json.h"
 
 namespace reshard {
@@ -22,10 +19,11 @@ bool IsHex(std::string_view text) {
                      [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-Fault OrderFault(std::string_view path, std::string_view previous) {
-  if (previous.empty() || previous < path) return std::nullopt;
-  return fmt::format("path {} after {}, but paths are sorted and occur once", Quote(path),
-                     Quote(previous));
+template <typename Entry>
+Fault OrderFault(const Entry& entry, const Entry* previous) {
+  if (previous == nullptr || previous->path < entry.path) return std::nullopt;
+  return fmt::format("path {} after {}, but paths are sorted and occur once", Quote(entry.path),
+                     Quote(previous->path));
 }
 
 // Where `digests` says that there is one, or that there is none.
@@ -55,21 +53,8 @@ Fault BoxFault(const RecordedValue& value) {
   return std::nullopt;
 }
 
-Status AddDim(uint64_t number, std::vector<int64_t>& dims) {
-  if (dims.size() == kMaxDims) {
-    return CorruptError(fmt::format("more than {} dims", kMaxDims));
-  }
-  if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    return CorruptError(fmt::format("{} is no size of a dim: 2^63 or more", number));
-  }
-  dims.push_back(static_cast<int64_t>(number));
-  return {};
-}
-
-Status SetDType(const std::string& name, DType& dtype) {
-  const auto known = ParseDType(name);
-  if (!known) return CorruptError(fmt::format("{} is not a dtype", Quote(name)));
-  dtype = *known;
+Status CorruptIf(const Fault& fault) {
+  if (fault) return CorruptError(*fault);
   return {};
 }
 
@@ -105,22 +90,22 @@ Fault RelativePathFault(std::string_view path) {
   return std::nullopt;
 }
 
-Fault FileFault(const ManifestFile& file, std::string_view previous) {
+Fault FileFault(const ManifestFile& file, const ManifestFile* previous) {
   if (const auto fault = TargetPathFault(file.path)) {
     return fmt::format("path {}: {}", Quote(file.path), *fault);
   }
-  return OrderFault(file.path, previous);
+  return OrderFault(file, previous);
 }
 
-Fault SourceFault(const ManifestSource& source, std::string_view previous) {
+Fault SourceFault(const ManifestSource& source, const ManifestSource* previous) {
   if (const auto fault = RelativePathFault(source.path)) {
     return fmt::format("path {}: {}", Quote(source.path), *fault);
   }
-  return OrderFault(source.path, previous);
+  return OrderFault(source, previous);
 }
 
-Fault StampFault(const SourceStamp& stamp, std::string_view previous) {
-  return OrderFault(stamp.path, previous);
+Fault StampFault(const SourceStamp& stamp, const SourceStamp* previous) {
+  return OrderFault(stamp, previous);
 }
 
 Fault HeadFault(const PartRecordHead& head) {
@@ -168,121 +153,85 @@ Fault ValueFault(const RecordedValue& value, uint64_t end, uint64_t target_size,
   return fmt::format("parameter {}: {}", Quote(value.name), *fault);
 }
 
-Status TakeValueField(int field, const JsonValue& value, RecordedValue& out) {
-  switch (field) {
-    case kValueName:
-      out.name = std::move(*value.text);
-      return {};
-    case kValueDType:
-      return SetDType(*value.text, out.dtype);
-    case kValueCastFrom:
-      return SetDType(*value.text, out.cast_from.emplace());
-    case kValueFullShape:
-      return AddDim(value.number, out.full_shape);
-    case kValueBoxBegin:
-      return AddDim(value.number, out.box.begin);
-    case kValueBoxExtent:
-      return AddDim(value.number, out.box.extent);
-    case kValueOffset:
-      out.offset = value.number;
-      return {};
-    case kValueLength:
-      out.length = value.number;
-      return {};
-    case kValueDigest:
-      return SetDigest(value, out.digest);
-    default:
-      return {};
+Status CheckSchemaVersion(uint64_t found, uint64_t known) {
+  if (found == known) return {};
+  return UnsupportedError(
+      fmt::format("{}, but this reshard knows {}; use the version that wrote it", found, known));
+}
+
+Status CheckBlockBytes(uint64_t found) {
+  if (found == kDigestBlockBytes) return {};
+  return CorruptError(fmt::format("expected {}, found {}", kDigestBlockBytes, found));
+}
+
+Status AsBytes::Take(JsonValue& value, std::string& bytes) {
+  bytes = std::move(*value.text);
+  return {};
+}
+
+Status AsTargetPath::Take(JsonValue& value, std::string& path) {
+  path = std::move(*value.text);
+  return CorruptIf(TargetPathFault(path));
+}
+
+void AsTargetPath::Put(const std::string& path, JsonText& text) {
+  text.Refuse(TargetPathFault(path));
+  text.Bytes(path);
+}
+
+Status AsFingerprint::Take(JsonValue& value, std::string& fingerprint) {
+  fingerprint = std::move(*value.text);
+  return CorruptIf(FingerprintFault(fingerprint));
+}
+
+void AsFingerprint::Put(const std::string& fingerprint, JsonText& text) {
+  text.Refuse(FingerprintFault(fingerprint));
+  text.Word(fingerprint);
+}
+
+Status AsDigest::Take(JsonValue& value, std::string& digest) {
+  digest = std::move(*value.text);
+  return CorruptIf(DigestFault(digest));
+}
+
+void AsDigest::Put(const std::string& digest, JsonText& text) {
+  text.Refuse(DigestFault(digest));
+  text.Word(digest);
+}
+
+Status AsDigestOrNull::Take(JsonValue& value, std::string& digest) {
+  return value.text == nullptr ? Status() : AsDigest::Take(value, digest);
+}
+
+void AsDigestOrNull::Put(const std::string& digest, JsonText& text) {
+  if (digest.empty()) {
+    text.Null();
+  } else {
+    AsDigest::Put(digest, text);
   }
 }
 
-Status CorruptIf(const Fault& fault) {
-  if (fault) return CorruptError(*fault);
+Status AsDType::Take(JsonValue& value, DType& dtype) {
+  const auto known = ParseDType(*value.text);
+  if (!known) return CorruptError(fmt::format("{} is not a dtype", Quote(*value.text)));
+  dtype = *known;
   return {};
 }
 
-Status SetDigest(const JsonValue& value, std::string& digest) {
-  digest.clear();
-  if (value.text == nullptr) return {};
-  RESHARD_RETURN_IF_ERROR(CorruptIf(DigestFault(*value.text)));
-  digest = std::move(*value.text);
+Status AsListedDim::Take(JsonValue& value, std::vector<int64_t>& dims) {
+  if (dims.size() == kMaxDims) {
+    return CorruptError(fmt::format("more than {} dims", kMaxDims));
+  }
+  if (!std::in_range<int64_t>(value.number)) {
+    return CorruptError(fmt::format("{} is no size of a dim: 2^63 or more", value.number));
+  }
+  dims.push_back(static_cast<int64_t>(value.number));
   return {};
 }
 
-Status CheckSchemaVersion(const JsonValue& value, uint64_t known) {
-  if (value.number == known) return {};
-  return UnsupportedError(fmt::format(
-      "{}, but this reshard knows {}; use the version that wrote it", value.number, known));
-}
-
-Status CheckBlockBytes(const JsonValue& value) {
-  if (value.number == kDigestBlockBytes) return {};
-  return CorruptError(fmt::format("expected {}, found {}", kDigestBlockBytes, value.number));
-}
-
-Status ReadWithAdvice(std::string_view text, const std::string& where, const JsonShape& shape,
-                      const JsonSink& sink) {
-  Status status = ReadStrictJson(text, where, shape, sink);
+Status WithAdvice(const Status& status) {
   if (status.code() != StatusCode::kCorrupt) return status;
   return CorruptError(fmt::format("{}; {}", status.message(), kManifestAdvice));
-}
-
-void AppendValueAsJson(const RecordedValue& value, std::string& json) {
-  json += R"({"name":)";
-  AppendBytesAsJson(value.name, json);
-  // Room for all pieces, so that each is only copied.
-  constexpr size_t kMostWords = 256;
-  constexpr size_t kMostOfNumber = std::numeric_limits<uint64_t>::digits10 + 2;  // and a comma
-  const Box& box = value.box;
-  const size_t numbers = value.full_shape.size() + box.begin.size() + box.extent.size() + 2;
-  const size_t begin = json.size();
-  json.resize(begin + kMostWords + numbers * kMostOfNumber + value.digest.size());
-  char* to = json.data() + begin;
-  const auto put = [&to](std::string_view text) { to = std::copy(text.begin(), text.end(), to); };
-  const auto put_number = [&to](auto number) {
-    to = std::to_chars(to, to + kMostOfNumber, number).ptr;
-  };
-  const auto put_numbers = [&](const std::vector<int64_t>& list) {
-    for (const int64_t& number : list) {
-      if (&number != list.data()) *to++ = ',';
-      put_number(number);
-    }
-  };
-  put(R"(,"dtype":")");
-  put(DTypeName(value.dtype));
-  put(R"(","full_shape":[)");
-  put_numbers(value.full_shape);
-  put(R"(],"box":{"begin":[)");
-  put_numbers(box.begin);
-  put(R"(],"extent":[)");
-  put_numbers(box.extent);
-  put(R"(]},"offset":)");
-  put_number(value.offset);
-  put(R"(,"length":)");
-  put_number(value.length);
-  put(R"(,"digest":)");
-  if (value.digest.empty()) {
-    put("null");
-  } else {
-    *to++ = '"';
-    put(value.digest);
-    *to++ = '"';
-  }
-  if (value.cast_from) {
-    put(R"(,"cast_from":")");
-    put(DTypeName(*value.cast_from));
-    *to++ = '"';
-  }
-  *to++ = '}';
-  json.resize(static_cast<size_t>(to - json.data()));
-}
-
-std::string DigestOrNull(const std::string& digest) {
-  return digest.empty() ? "null" : '"' + digest + '"';
-}
-
-Fault OptionalDigestFault(const std::string& digest) {
-  return digest.empty() ? std::nullopt : DigestFault(digest);
 }
 
 }  // namespace reshard

@@ -1,17 +1,18 @@
-// The common parts of manifests, part records and block records: their limits, the head of a
-// record, the Value, and the reading of members. Pure functions; any thread.
+// The common parts of manifests, part records and block records: their limits, the codecs of their
+// members, and the tables that several of them have. Pure functions; any thread.
 #ifndef RESHARD_SRC_RECORD_RECORD_FIELDS_H_
 #define RESHARD_SRC_RECORD_RECORD_FIELDS_H_
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/record/manifest_codec.h"
 #include "src/record/part_record.h"
 #include "src/record/strict_json.h"
@@ -26,20 +27,16 @@ inline constexpr std::string_view kManifestTool = "reshard";
 // What to do about a damaged manifest or record.
 inline constexpr const char* kManifestAdvice = "restore it from a copy, or convert again";
 
-// The reason why a manifest or record is invalid; no value if it is valid. Encoders and parsers
-// refuse the same values.
-using Fault = std::optional<std::string>;
-
 Fault FingerprintFault(std::string_view fingerprint);
 Fault DigestFault(std::string_view digest);  // an empty one is a fault
 // Not absolute, no empty component, none that is "." or "..", not too long.
 Fault RelativePathFault(std::string_view path);
 Fault TargetPathFault(std::string_view path);
 
-// `previous` is the path of the entry before, empty for the first.
-Fault FileFault(const ManifestFile& file, std::string_view previous);
-Fault SourceFault(const ManifestSource& source, std::string_view previous);
-Fault StampFault(const SourceStamp& stamp, std::string_view previous);
+// Speak of paths. `previous` is the entry before, null for the first.
+Fault FileFault(const ManifestFile& file, const ManifestFile* previous);
+Fault SourceFault(const ManifestSource& source, const ManifestSource* previous);
+Fault StampFault(const SourceStamp& stamp, const SourceStamp* previous);
 
 // The rules that tie the members of a head to each other; each of its sources has passed
 // SourceFault.
@@ -47,119 +44,133 @@ Fault HeadFault(const PartRecordHead& head);
 // `end` is the first byte of the target file that no earlier Value has.
 Fault ValueFault(const RecordedValue& value, uint64_t end, uint64_t target_size, bool has_digests);
 
-// The members of a Value. Fields of other shapes in the same document begin at kAfterValueFields.
-enum ValueField : int {
-  kValueObject,
-  kValueName,
-  kValueDType,
-  kValueFullShape,
-  kValueBoxBegin,
-  kValueBoxExtent,
-  kValueOffset,
-  kValueLength,
-  kValueDigest,
-  kValueCastFrom,
-  kValueOther,
-  kAfterValueFields,
+Status CheckSchemaVersion(uint64_t found, uint64_t known);
+Status CheckBlockBytes(uint64_t found);
+
+// The codecs of members.
+
+struct AsUnsigned {
+  static constexpr JsonKind kKind = JsonKind::kUnsigned;
+  template <std::integral Number>
+  static Status Take(JsonValue& value, Number& number) {
+    number = static_cast<Number>(value.number);
+    return {};
+  }
+  template <std::integral Number>
+  static void Put(Number number, JsonText& text) {
+    text.Number(static_cast<uint64_t>(number));
+  }
 };
 
-inline constexpr JsonShape kValueDimElement[] = {{nullptr, JsonKind::kUnsigned, kValueFullShape}};
-inline constexpr JsonShape kValueBeginElement[] = {{nullptr, JsonKind::kUnsigned, kValueBoxBegin}};
-inline constexpr JsonShape kValueExtentElement[] = {
-    {nullptr, JsonKind::kUnsigned, kValueBoxExtent}};
-inline constexpr JsonShape kValueBoxMembers[] = {
-    {"begin", JsonKind::kArray, kValueOther, kValueBeginElement},
-    {"extent", JsonKind::kArray, kValueOther, kValueExtentElement}};
-inline constexpr JsonShape kValueMembers[] = {
-    {"name", JsonKind::kBytes, kValueName},
-    {"dtype", JsonKind::kString, kValueDType},
-    {"full_shape", JsonKind::kArray, kValueOther, kValueDimElement},
-    {"box", JsonKind::kObject, kValueOther, kValueBoxMembers},
-    {"offset", JsonKind::kUnsigned, kValueOffset},
-    {"length", JsonKind::kUnsigned, kValueLength},
-    {"digest", JsonKind::kStringOrNull, kValueDigest},
-    {"cast_from", JsonKind::kString, kValueCastFrom, {}, true},
+struct AsBytes {
+  static constexpr JsonKind kKind = JsonKind::kBytes;
+  static Status Take(JsonValue& value, std::string& bytes);
+  static void Put(const std::string& bytes, JsonText& text) { text.Bytes(bytes); }
 };
 
-// Takes a member of a Value into `out`. Errors: kCorrupt.
-Status TakeValueField(int field, const JsonValue& value, RecordedValue& out);
-
-// The members of a head that all records have. Other members' fields begin at kAfterHeadFields.
-enum HeadField : int {
-  kHead,
-  kHeadSchemaVersion,
-  kHeadPlan,
-  kHeadPath,
-  kHeadSize,
-  kHeadBlockBytes,
-  kHeadBlock,
-  kHeadSourcePath,
-  kHeadSourceSize,
-  kHeadSource,
-  kHeadOther,
-  kAfterHeadFields,
+struct AsTargetPath {
+  static constexpr JsonKind kKind = JsonKind::kBytes;
+  static Status Take(JsonValue& value, std::string& path);
+  static void Put(const std::string& path, JsonText& text);
 };
 
-inline constexpr JsonShape kHeadBlockElement[] = {{nullptr, JsonKind::kString, kHeadBlock}};
+struct AsFingerprint {
+  static constexpr JsonKind kKind = JsonKind::kString;
+  static Status Take(JsonValue& value, std::string& fingerprint);
+  static void Put(const std::string& fingerprint, JsonText& text);
+};
 
-// Takes a member of a head into `out`, a PartRecordHead or a BlockRecord; `source` is the one that
-// is being read. Errors: kCorrupt; kUnsupported for another schema_version.
-template <typename Head>
-Status TakeHeadField(int field, const JsonValue& value, Head& out, ManifestSource& source);
+struct AsDigest {
+  static constexpr JsonKind kKind = JsonKind::kString;
+  static Status Take(JsonValue& value, std::string& digest);
+  static void Put(const std::string& digest, JsonText& text);
+};
 
-Status CorruptIf(const Fault& fault);
-// Takes a digest, or none. Errors: kCorrupt.
-Status SetDigest(const JsonValue& value, std::string& digest);
-// Errors: kUnsupported for any but `known`.
-Status CheckSchemaVersion(const JsonValue& value, uint64_t known);
-Status CheckBlockBytes(const JsonValue& value);
-// Of the last one read, which the next has to follow; empty before the first.
-template <typename Entry>
-std::string_view LastPath(const std::vector<Entry>& entries) {
-  return entries.empty() ? std::string_view() : entries.back().path;
-}
+// Null for an empty one.
+struct AsDigestOrNull {
+  static constexpr JsonKind kKind = JsonKind::kStringOrNull;
+  static Status Take(JsonValue& value, std::string& digest);
+  static void Put(const std::string& digest, JsonText& text);
+};
+
+struct AsListedDigest {
+  static constexpr JsonKind kKind = JsonKind::kString;
+  static Status Take(JsonValue& value, std::vector<std::string>& digests) {
+    return AsDigest::Take(value, digests.emplace_back());
+  }
+  static void Put(const std::string& digest, JsonText& text) { AsDigest::Put(digest, text); }
+};
+
+struct AsDType {
+  static constexpr JsonKind kKind = JsonKind::kString;
+  static Status Take(JsonValue& value, DType& dtype);
+  static Status Take(JsonValue& value, std::optional<DType>& dtype) {
+    return Take(value, dtype.emplace());
+  }
+  static void Put(std::optional<DType> dtype, JsonText& text) { text.Word(DTypeName(*dtype)); }
+};
+
+struct AsListedDim {
+  static constexpr JsonKind kKind = JsonKind::kUnsigned;
+  static Status Take(JsonValue& value, std::vector<int64_t>& dims);
+  static void Put(int64_t dim, JsonText& text) { AsUnsigned::Put(dim, text); }
+};
+
+// Another one is kUnsupported.
+template <uint64_t kKnown>
+struct SchemaVersion {
+  static constexpr JsonKind kKind = JsonKind::kUnsigned;
+  template <typename Object>
+  static Status Take(JsonValue& value, Object& /*object*/) {
+    return CheckSchemaVersion(value.number, kKnown);
+  }
+  template <typename Object>
+  static void Put(const Object& /*object*/, JsonText& text) {
+    text.Number(kKnown);
+  }
+};
+
+struct BlockBytes {
+  static constexpr JsonKind kKind = JsonKind::kUnsigned;
+  template <typename Object>
+  static Status Take(JsonValue& value, Object& /*object*/) {
+    return CheckBlockBytes(value.number);
+  }
+  template <typename Object>
+  static void Put(const Object& /*object*/, JsonText& text) {
+    text.Number(kDigestBlockBytes);
+  }
+};
+
+inline constexpr JsonTable kSourceTable{
+    JsonField<&ManifestSource::path, AsBytes>("path").CheckedBy<SourceFault>(),
+    JsonField<&ManifestSource::size, AsUnsigned>("size"),
+    JsonField<&ManifestSource::digest, AsDigestOrNull>("digest"),
+};
+
+inline constexpr JsonTable kBoxTable{
+    JsonValues<&Box::begin, AsListedDim>("begin"),
+    JsonValues<&Box::extent, AsListedDim>("extent"),
+};
+inline constexpr JsonTable kValueTable{
+    JsonField<&RecordedValue::name, AsBytes>("name"),
+    JsonField<&RecordedValue::dtype, AsDType>("dtype"),
+    JsonValues<&RecordedValue::full_shape, AsListedDim>("full_shape"),
+    JsonObject<&RecordedValue::box, kBoxTable>("box"),
+    JsonField<&RecordedValue::offset, AsUnsigned>("offset"),
+    JsonField<&RecordedValue::length, AsUnsigned>("length"),
+    JsonField<&RecordedValue::digest, AsDigestOrNull>("digest"),
+    JsonField<&RecordedValue::cast_from, AsDType>("cast_from").OrNone(),
+};
+
+// Adds what to do about a damaged manifest or record.
+Status WithAdvice(const Status& status);
 
 // Reads a manifest, or a line of a record. Errors: as ReadStrictJson, with advice.
-Status ReadWithAdvice(std::string_view text, const std::string& where, const JsonShape& shape,
-                      const JsonSink& sink);
-
-// Appends the object of a Value, one line without its end.
-void AppendValueAsJson(const RecordedValue& value, std::string& json);
-std::string DigestOrNull(const std::string& digest);
-// Ok for none.
-Fault OptionalDigestFault(const std::string& digest);
-
-template <typename Head>
-Status TakeHeadField(int field, const JsonValue& value, Head& out, ManifestSource& source) {
-  switch (field) {
-    case kHeadSchemaVersion:
-      return CheckSchemaVersion(value, kRecordSchema);
-    case kHeadPlan:
-      out.plan = std::move(*value.text);
-      return CorruptIf(FingerprintFault(out.plan));
-    case kHeadPath:
-      out.path = std::move(*value.text);
-      return CorruptIf(TargetPathFault(out.path));
-    case kHeadSize:
-      out.size = value.number;
-      return {};
-    case kHeadBlockBytes:
-      return CheckBlockBytes(value);
-    case kHeadBlock:
-      out.blocks.emplace_back();
-      return SetDigest(value, out.blocks.back());
-    case kHeadSourcePath:
-      source.path = std::move(*value.text);
-      return CorruptIf(SourceFault(source, LastPath(out.sources)));
-    case kHeadSourceSize:
-      source.size = value.number;
-      return {};
-    case kHeadSource:
-      out.sources.push_back(std::exchange(source, {}));
-      return {};
-    default:
-      return {};
-  }
+template <typename Table, typename Object>
+Status ReadWithAdvice(std::string_view text, const std::string& where, const Table& table,
+                      Object& object) {
+  return WithAdvice(ReadStrictJson(text, where, table, object));
 }
 
 }  // namespace reshard

@@ -1,18 +1,26 @@
-// Strict JSON: documents with known members in a fixed order; only optional members may be missing.
-// Names and paths are any bytes and JSON strings are UTF-8, so this file also has their encoding.
-// No state; any thread.
+// Strict JSON: objects with known members in a fixed order; only optional members may be missing. A
+// JsonTable has a row for each member, and the object is read and written by the same rows. Names
+// and paths are any bytes and JSON strings are UTF-8, so this file also has their encoding.
+//
+// No state, but that of JsonText; any thread.
 #ifndef RESHARD_SRC_RECORD_STRICT_JSON_H_
 #define RESHARD_SRC_RECORD_STRICT_JSON_H_
 
+#include <array>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "reshard/status.h"
 #include "src/base/json_reader.h"
+#include "src/base/number_text.h"
 
 namespace reshard {
 
@@ -47,24 +55,272 @@ enum class JsonKind : uint8_t {
   kArray,
 };
 
-// The values allowed at a place of a document.
-struct JsonShape {
-  const char* name;  // of the member; null for the elements of an array
-  JsonKind kind;
-  int field;  // handed to the sink
-  // The members of an object, or the one shape of an array's elements.
-  std::span<const JsonShape> parts = {};
-  bool may_miss = false;  // a member
+// The reason why a record is invalid; no value if it is valid. Encoders and parsers refuse the same
+// values.
+using Fault = std::optional<std::string>;
+
+// Where an object is in memory, and, in a list, the element before it.
+struct JsonPlace {
+  void* object = nullptr;
+  const void* previous = nullptr;
 };
 
-// Receives each value, with the bytes it stands for if its kind is kBytes, and each object after
-// its members; never an array. An error ends the reading.
-using JsonSink = std::function<Status(int field, const JsonValue& value)>;
+class JsonText;
 
-// Reads one document, without building a tree. `where` names it in messages; `shape` describes an
-// object. Errors: kCorrupt, naming the byte and the member; the sink's errors with the same prefix.
-Status ReadStrictJson(std::string_view bytes, const std::string& where, const JsonShape& shape,
-                      const JsonSink& sink);
+// The row of a member, or of the elements of an array. It does without types, so that all records
+// have the same reader and writer; the functions below make it from types.
+struct JsonMember {
+  const char* name = nullptr;  // null for elements
+  JsonKind kind = JsonKind::kObject;
+  bool may_miss = false;
+  // The members of an object, or the one row of an array's elements.
+  std::span<const JsonMember> parts = {};
+  // Takes a value, with the bytes it stands for if its kind is kBytes. Not for objects and arrays.
+  Status (*take)(JsonValue& value, void* object) = nullptr;
+  // Returns the place of this object or array, given the place that has it. Adds an element.
+  JsonPlace (*open)(JsonPlace place) = nullptr;
+  // Whether a member that may miss is written.
+  bool (*is_there)(const void* object) = nullptr;
+  void (*put)(const void* object, JsonText& text) = nullptr;
+  // Checks the object that has the member, once the member is read or written.
+  Fault (*fault)(const void* object, const void* previous) = nullptr;
+};
+
+// JsonText: a document that is being written.
+class JsonText {
+ public:
+  enum class Style : uint8_t { kLine, kIndented };  // no spaces, or two for each level
+
+  // Appends to `out`, which has to stay.
+  JsonText(Style style, std::string& out) : is_line_(style == Style::kLine), out_(out) {}
+
+  std::string_view text() const { return out_; }
+  // The first fault that was found.
+  Fault TakeFault() { return std::move(fault_); }
+  void Refuse(Fault fault);
+
+  void Null() { out_ += "null"; }
+  void Number(uint64_t number) { AppendNumber(out_, number); }
+  void Bytes(std::string_view bytes) { AppendBytesAsJson(bytes, out_); }
+  // Appends a string without characters that JSON escapes.
+  void Word(std::string_view word);
+  void Object(std::span<const JsonMember> members, const void* object, const void* previous);
+  // Appends an array; `put(item, item before it or null)` appends an item.
+  template <typename Item, typename Put>
+  void Array(const std::vector<Item>& items, Put put) {
+    Open('[');
+    const Item* previous = nullptr;
+    for (const Item& item : items) {
+      Next(previous == nullptr);
+      put(item, previous);
+      previous = &item;
+    }
+    Close(']', items.empty());
+  }
+
+ private:
+  void Open(char bracket);
+  void Next(bool is_first);
+  void Close(char bracket, bool is_empty);
+  void NewLine();
+
+  const bool is_line_;
+  std::string& out_;
+  size_t depth_ = 0;
+  Fault fault_;
+};
+
+// A row of the table of an object type.
+template <typename Object>
+struct JsonRow {
+  JsonMember member;
+
+  // The member may miss. It is left out if it has the default value of its type.
+  constexpr JsonRow OrNone() const {
+    JsonRow row = *this;
+    row.member.may_miss = true;
+    return row;
+  }
+  // Adds the check `kFault(object, element before it or null)`.
+  template <auto kFault>
+  constexpr JsonRow CheckedBy() const {
+    JsonRow row = *this;
+    row.member.fault = [](const void* object, const void* previous) -> Fault {
+      return kFault(*static_cast<const Object*>(object), static_cast<const Object*>(previous));
+    };
+    return row;
+  }
+};
+
+// All members of an object type, in order.
+template <typename ObjectType, size_t kRows>
+class JsonTable {
+ public:
+  using Object = ObjectType;
+
+  template <std::same_as<JsonRow<Object>>... Rows>
+  explicit constexpr JsonTable(Rows... rows) : members_{rows.member...} {}
+
+  // Adds the check `kFault(object)` of a document, once all its members are read or written.
+  template <auto kFault>
+  constexpr JsonTable CheckedBy() const {
+    JsonTable table = *this;
+    table.fault_ = [](const void* object, const void* /*previous*/) -> Fault {
+      return kFault(*static_cast<const Object*>(object));
+    };
+    return table;
+  }
+
+  constexpr std::span<const JsonMember> members() const { return members_; }
+  // The row of a document.
+  constexpr JsonMember document() const { return {.parts = members_, .fault = fault_}; }
+
+ private:
+  std::array<JsonMember, kRows> members_;
+  Fault (*fault_)(const void* object, const void* previous) = nullptr;
+};
+
+template <typename Object, typename... More>
+JsonTable(JsonRow<Object>, More...) -> JsonTable<Object, 1 + sizeof...(More)>;
+
+template <auto kPointer>
+struct PointedMember;
+template <typename Class, typename Type, Type Class::*kPointer>
+struct PointedMember<kPointer> {
+  using Row = JsonRow<Class>;
+  using Value = Type;
+
+  static Type& Of(void* object) { return static_cast<Class*>(object)->*kPointer; }
+  static const Type& Of(const void* object) { return static_cast<const Class*>(object)->*kPointer; }
+  static bool IsThere(const void* object) { return Of(object) != Type(); }
+  static JsonPlace Open(JsonPlace place) { return {&Of(place.object)}; }
+};
+
+// The functions below make rows. A codec has a kKind, Take(JsonValue&, value) and
+// Put(value, JsonText&).
+
+// A value that a member of the object holds.
+template <auto kPointer, typename Codec>
+constexpr auto JsonField(const char* name) {
+  using Member = PointedMember<kPointer>;
+  return typename Member::Row{
+      {.name = name,
+       .kind = Codec::kKind,
+       .take = [](JsonValue& value,
+                  void* object) { return Codec::Take(value, Member::Of(object)); },
+       .is_there = Member::IsThere,
+       .put = [](const void* object, JsonText& text) { Codec::Put(Member::Of(object), text); }}};
+}
+
+// A value that follows from the object; the codec gets the whole object.
+template <typename Object, typename Codec>
+constexpr JsonRow<Object> JsonFact(const char* name) {
+  return {{.name = name,
+           .kind = Codec::kKind,
+           .take = [](JsonValue& value,
+                      void* object) { return Codec::Take(value, *static_cast<Object*>(object)); },
+           .put = [](const void* object,
+                     JsonText& text) { Codec::Put(*static_cast<const Object*>(object), text); }}};
+}
+
+// An object whose members belong to the object that has it.
+template <const auto& kTable>
+constexpr auto JsonGroup(const char* name) {
+  using Object = typename std::remove_cvref_t<decltype(kTable)>::Object;
+  return JsonRow<Object>{
+      {.name = name,
+       .parts = kTable.members(),
+       .open = [](JsonPlace place) { return place; },
+       .put = [](const void* object,
+                 JsonText& text) { text.Object(kTable.members(), object, nullptr); }}};
+}
+
+// An object of its own.
+template <auto kPointer, const auto& kTable>
+constexpr auto JsonObject(const char* name) {
+  using Member = PointedMember<kPointer>;
+  static_assert(std::is_same_v<typename Member::Value,
+                               typename std::remove_cvref_t<decltype(kTable)>::Object>);
+  return typename Member::Row{{.name = name,
+                               .parts = kTable.members(),
+                               .open = Member::Open,
+                               .put = [](const void* object, JsonText& text) {
+                                 text.Object(kTable.members(), &Member::Of(object), nullptr);
+                               }}};
+}
+
+// An element that is an object.
+template <const auto& kTable>
+inline constexpr JsonMember kJsonElement = {
+    .parts = kTable.members(), .open = [](JsonPlace place) {
+      using Object = typename std::remove_cvref_t<decltype(kTable)>::Object;
+      auto& list = *static_cast<std::vector<Object>*>(place.object);
+      Object& added = list.emplace_back();
+      return JsonPlace{&added, list.size() > 1 ? &added - 1 : nullptr};
+    }};
+
+// An array of objects.
+template <auto kPointer, const auto& kTable>
+constexpr auto JsonObjects(const char* name) {
+  using Member = PointedMember<kPointer>;
+  using Object = typename std::remove_cvref_t<decltype(kTable)>::Object;
+  static_assert(std::is_same_v<typename Member::Value, std::vector<Object>>);
+  return typename Member::Row{{.name = name,
+                               .kind = JsonKind::kArray,
+                               .parts = {&kJsonElement<kTable>, 1},
+                               .open = Member::Open,
+                               .is_there = Member::IsThere,
+                               .put = [](const void* object, JsonText& text) {
+                                 text.Array(Member::Of(object),
+                                            [&](const Object& item, const Object* previous) {
+                                              text.Object(kTable.members(), &item, previous);
+                                            });
+                               }}};
+}
+
+// An element that is a value.
+template <typename List, typename Codec>
+inline constexpr JsonMember kJsonItem = {.kind = Codec::kKind,
+                                         .take = [](JsonValue& value, void* list) {
+                                           return Codec::Take(value, *static_cast<List*>(list));
+                                         }};
+
+// An array of values. The codec takes a value into the list, and puts one.
+template <auto kPointer, typename Codec>
+constexpr auto JsonValues(const char* name) {
+  using Member = PointedMember<kPointer>;
+  return typename Member::Row{
+      {.name = name,
+       .kind = JsonKind::kArray,
+       .parts = {&kJsonItem<typename Member::Value, Codec>, 1},
+       .open = Member::Open,
+       .put = [](const void* object, JsonText& text) {
+         text.Array(Member::Of(object),
+                    [&](const auto& item, const auto* /*previous*/) { Codec::Put(item, text); });
+       }}};
+}
+
+// As the functions below, without the types.
+Status ReadStrictJson(std::string_view bytes, const std::string& where, const JsonMember& document,
+                      void* object);
+Fault AppendJson(const JsonMember& document, const void* object, JsonText::Style style,
+                 std::string& out);
+
+// Reads one document, an object, without building a tree. `where` names it in messages.
+// Errors: kCorrupt, naming the byte and the member; those of the codecs and checks, likewise.
+template <typename Object, size_t kRows>
+Status ReadStrictJson(std::string_view bytes, const std::string& where,
+                      const JsonTable<Object, kRows>& table, Object& object) {
+  return ReadStrictJson(bytes, where, table.document(), &object);
+}
+
+// Appends such a document, without the end of its last line. Returns the first fault; the text is
+// of no use then.
+template <typename Object, size_t kRows>
+Fault AppendJson(const JsonTable<Object, kRows>& table, const Object& object, JsonText::Style style,
+                 std::string& out) {
+  return AppendJson(table.document(), &object, style, out);
+}
 
 }  // namespace reshard
 
