@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -18,6 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr unsigned char kFirstHigh = 0x80;
+constexpr size_t kMostDigits = std::numeric_limits<uint64_t>::digits10 + 1;
 constexpr char kFirstPlain = ' ';
 constexpr char kLastPlain = '~';
 
@@ -116,8 +119,9 @@ class RowReader final : public JsonReader {
       return Fail(fmt::format("unknown member {}", Quote(name)));
     }
     const JsonMember& expected = object.row->parts[object.members];
-    if (name != expected.name) {
-      return Fail(fmt::format("expected the member \"{}\", found {}", expected.name, Quote(name)));
+    if (name != expected.name.name()) {
+      return Fail(
+          fmt::format("expected the member \"{}\", found {}", expected.name.name(), Quote(name)));
     }
     next_ = &expected;
     return {};
@@ -127,7 +131,8 @@ class RowReader final : public JsonReader {
     Open& open = open_.back();
     if (!is_list) SkipMissing(open, {});
     if (!is_list && open.members != open.row->parts.size()) {
-      return Fail(fmt::format("the member \"{}\" is missing", open.row->parts[open.members].name));
+      return Fail(
+          fmt::format("the member \"{}\" is missing", open.row->parts[open.members].name.name()));
     }
     next_ = open.row;
     open_.pop_back();
@@ -143,8 +148,8 @@ class RowReader final : public JsonReader {
   static void SkipMissing(Open& object, std::string_view name) {
     const std::span<const JsonMember> members = object.row->parts;
     size_t at = object.members;
-    while (at < members.size() && members[at].may_miss && members[at].name != name) ++at;
-    if (at == members.size() ? name.empty() : members[at].name == name) object.members = at;
+    while (at < members.size() && members[at].may_miss && members[at].name.name() != name) ++at;
+    if (at == members.size() ? name.empty() : members[at].name.name() == name) object.members = at;
   }
 
   JsonPlace Place() const { return open_.empty() ? document_ : open_.back().place; }
@@ -187,15 +192,15 @@ class RowReader final : public JsonReader {
 
   // With the name of the next value. Objects and arrays are named by their members.
   std::string OfValue(const std::string& what) const {
-    if (next_->name == nullptr || next_->kind == JsonKind::kObject) return what;
-    return fmt::format("\"{}\": {}", next_->name, what);
+    if (next_->name.empty() || next_->kind == JsonKind::kObject) return what;
+    return fmt::format("\"{}\": {}", next_->name.name(), what);
   }
 
   Status Fail(const std::string& what, StatusCode code = StatusCode::kCorrupt) const {
     std::string place;
     for (size_t i = 0; i < open_.size(); ++i) {
       const JsonMember& row = *open_[i].row;
-      if (row.name != nullptr) place += fmt::format("\"{}\"", row.name);
+      if (!row.name.empty()) place += fmt::format("\"{}\"", row.name.name());
       if (row.kind == JsonKind::kArray) place += fmt::format("[{}]", LevelAt(i + 1).element);
       if (!place.empty() && !place.ends_with(' ')) place += ": ";
     }
@@ -260,51 +265,81 @@ std::optional<std::string> BytesOfText(std::string_view text) {
   return bytes;
 }
 
+Fault JsonText::Finish() {
+  out_.resize(size_);
+  return std::move(fault_);
+}
+
 void JsonText::Refuse(Fault fault) {
   if (!fault_) fault_ = std::move(fault);
 }
 
+void JsonText::Number(uint64_t number) {
+  char* const to = Room(kMostDigits);
+  size_ += static_cast<size_t>(std::to_chars(to, to + kMostDigits, number).ptr - to);
+}
+
+void JsonText::Bytes(std::string_view bytes) {
+  if (IsPlain(bytes)) {
+    Word(bytes);
+  } else {
+    Append(BytesAsJson(bytes));
+  }
+}
+
 void JsonText::Word(std::string_view word) {
-  out_ += '"';
-  out_ += word;
-  out_ += '"';
+  char* const to = Room(word.size() + 2);
+  to[0] = '"';
+  std::copy(word.begin(), word.end(), to + 1);
+  to[word.size() + 1] = '"';
+  size_ += word.size() + 2;
 }
 
 void JsonText::Object(std::span<const JsonMember> members, const void* object,
                       const void* previous) {
-  Open('{');
-  bool is_first = true;
+  ++depth_;
+  char before = '{';
   for (const JsonMember& member : members) {
     if (member.may_miss && !member.is_there(object)) continue;
-    Next(is_first);
-    is_first = false;
-    Word(member.name);
-    out_ += is_line_ ? ":" : ": ";
+    const std::string_view name = member.name.text();
+    if (is_line_) {
+      char* const to = Room(JsonName::kMostBytes);
+      std::memcpy(to, name.data(), JsonName::kMostBytes);  // a fixed number is faster
+      *to = before;
+      size_ += name.size();
+    } else {
+      Append(before);
+      NewLine();
+      Append(name.substr(1));
+      Append(' ');
+    }
+    before = ',';
     member.put(object, *this);
     if (member.fault != nullptr) Refuse(member.fault(object, previous));
   }
-  Close('}', is_first);
+  if (before == '{') Append(before);
+  Close('}', before == '{');
 }
 
-void JsonText::Open(char bracket) {
-  out_ += bracket;
-  ++depth_;
+void JsonText::Grow(size_t bytes) {
+  constexpr size_t kLine = 512;
+  out_.resize(size_ + std::max(bytes, kLine));
 }
 
-void JsonText::Next(bool is_first) {
-  if (!is_first) out_ += ',';
-  if (!is_line_) NewLine();
+void JsonText::Append(std::string_view piece) {
+  std::copy(piece.begin(), piece.end(), Room(piece.size()));
+  size_ += piece.size();
 }
 
 void JsonText::Close(char bracket, bool is_empty) {
   --depth_;
   if (!is_line_ && !is_empty) NewLine();
-  out_ += bracket;
+  Append(bracket);
 }
 
 void JsonText::NewLine() {
-  out_ += '\n';
-  out_.append(2 * depth_, ' ');
+  Append('\n');
+  for (size_t i = 0; i < depth_; ++i) Append("  ");
 }
 
 Status ReadStrictJson(std::string_view bytes, const std::string& where, const JsonMember& document,
@@ -317,7 +352,7 @@ Fault AppendJson(const JsonMember& document, const void* object, JsonText::Style
   JsonText text(style, out);
   text.Object(document.parts, object, nullptr);
   if (document.fault != nullptr) text.Refuse(document.fault(object, nullptr));
-  return text.TakeFault();
+  return text.Finish();
 }
 
 }  // namespace reshard

@@ -20,7 +20,6 @@
 
 #include "reshard/status.h"
 #include "src/base/json_reader.h"
-#include "src/base/number_text.h"
 
 namespace reshard {
 
@@ -65,12 +64,34 @@ struct JsonPlace {
   const void* previous = nullptr;
 };
 
+// The name of a member, as a text has it after another one: `,"name":`.
+class JsonName {
+ public:
+  static constexpr size_t kMostBytes = 24;
+
+  constexpr JsonName() = default;  // of elements
+  explicit constexpr JsonName(std::string_view name) : size_(name.size() + 4) {
+    size_t at = 0;
+    for (const char c : {',', '"'}) text_[at++] = c;
+    for (const char c : name) text_[at++] = c;
+    for (const char c : {'"', ':'}) text_[at++] = c;
+  }
+
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr std::string_view name() const { return text().substr(2, size_ - 4); }
+  constexpr std::string_view text() const { return {text_.data(), size_}; }
+
+ private:
+  std::array<char, kMostBytes> text_ = {};
+  size_t size_ = 0;
+};
+
 class JsonText;
 
 // The row of a member, or of the elements of an array. It does without types, so that all records
 // have the same reader and writer; the functions below make it from types.
 struct JsonMember {
-  const char* name = nullptr;  // null for elements
+  JsonName name = {};
   JsonKind kind = JsonKind::kObject;
   bool may_miss = false;
   // The members of an object, or the one row of an array's elements.
@@ -86,32 +107,36 @@ struct JsonMember {
   Fault (*fault)(const void* object, const void* previous) = nullptr;
 };
 
-// JsonText: a document that is being written.
+// JsonText: a document that is being written. Each piece is only copied, because a part record has
+// a line for each of very many Values.
 class JsonText {
  public:
   enum class Style : uint8_t { kLine, kIndented };  // no spaces, or two for each level
 
-  // Appends to `out`, which has to stay.
-  JsonText(Style style, std::string& out) : is_line_(style == Style::kLine), out_(out) {}
+  // Appends to `out`, which is complete, and of use, after Finish.
+  JsonText(Style style, std::string& out)
+      : is_line_(style == Style::kLine), out_(out), size_(out.size()) {}
 
-  std::string_view text() const { return out_; }
-  // The first fault that was found.
-  Fault TakeFault() { return std::move(fault_); }
+  // Returns the first fault that was found.
+  Fault Finish();
   void Refuse(Fault fault);
 
-  void Null() { out_ += "null"; }
-  void Number(uint64_t number) { AppendNumber(out_, number); }
-  void Bytes(std::string_view bytes) { AppendBytesAsJson(bytes, out_); }
+  std::string_view text() const { return {out_.data(), size_}; }
+  void Null() { Append("null"); }
+  void Number(uint64_t number);
+  void Bytes(std::string_view bytes);
   // Appends a string without characters that JSON escapes.
   void Word(std::string_view word);
   void Object(std::span<const JsonMember> members, const void* object, const void* previous);
   // Appends an array; `put(item, item before it or null)` appends an item.
   template <typename Item, typename Put>
   void Array(const std::vector<Item>& items, Put put) {
-    Open('[');
+    Append('[');
+    ++depth_;
     const Item* previous = nullptr;
     for (const Item& item : items) {
-      Next(previous == nullptr);
+      if (previous != nullptr) Append(',');
+      if (!is_line_) NewLine();
       put(item, previous);
       previous = &item;
     }
@@ -119,13 +144,20 @@ class JsonText {
   }
 
  private:
-  void Open(char bracket);
-  void Next(bool is_first);
+  // Returns where the next bytes go, at most so many.
+  char* Room(size_t bytes) {
+    if (out_.size() - size_ < bytes) Grow(bytes);
+    return out_.data() + size_;
+  }
+  void Grow(size_t bytes);
+  void Append(std::string_view piece);
+  void Append(char piece) { *Room(1) = piece, ++size_; }
   void Close(char bracket, bool is_empty);
   void NewLine();
 
   const bool is_line_;
-  std::string& out_;
+  std::string& out_;  // with room for more
+  size_t size_;       // of the text in it
   size_t depth_ = 0;
   Fault fault_;
 };
@@ -201,10 +233,10 @@ struct PointedMember<kPointer> {
 
 // A value that a member of the object holds.
 template <auto kPointer, typename Codec>
-constexpr auto JsonField(const char* name) {
+constexpr auto JsonField(std::string_view name) {
   using Member = PointedMember<kPointer>;
   return typename Member::Row{
-      {.name = name,
+      {.name = JsonName(name),
        .kind = Codec::kKind,
        .take = [](JsonValue& value,
                   void* object) { return Codec::Take(value, Member::Of(object)); },
@@ -214,8 +246,8 @@ constexpr auto JsonField(const char* name) {
 
 // A value that follows from the object; the codec gets the whole object.
 template <typename Object, typename Codec>
-constexpr JsonRow<Object> JsonFact(const char* name) {
-  return {{.name = name,
+constexpr JsonRow<Object> JsonFact(std::string_view name) {
+  return {{.name = JsonName(name),
            .kind = Codec::kKind,
            .take = [](JsonValue& value,
                       void* object) { return Codec::Take(value, *static_cast<Object*>(object)); },
@@ -225,10 +257,10 @@ constexpr JsonRow<Object> JsonFact(const char* name) {
 
 // An object whose members belong to the object that has it.
 template <const auto& kTable>
-constexpr auto JsonGroup(const char* name) {
+constexpr auto JsonGroup(std::string_view name) {
   using Object = typename std::remove_cvref_t<decltype(kTable)>::Object;
   return JsonRow<Object>{
-      {.name = name,
+      {.name = JsonName(name),
        .parts = kTable.members(),
        .open = [](JsonPlace place) { return place; },
        .put = [](const void* object,
@@ -237,11 +269,11 @@ constexpr auto JsonGroup(const char* name) {
 
 // An object of its own.
 template <auto kPointer, const auto& kTable>
-constexpr auto JsonObject(const char* name) {
+constexpr auto JsonObject(std::string_view name) {
   using Member = PointedMember<kPointer>;
   static_assert(std::is_same_v<typename Member::Value,
                                typename std::remove_cvref_t<decltype(kTable)>::Object>);
-  return typename Member::Row{{.name = name,
+  return typename Member::Row{{.name = JsonName(name),
                                .parts = kTable.members(),
                                .open = Member::Open,
                                .put = [](const void* object, JsonText& text) {
@@ -261,11 +293,11 @@ inline constexpr JsonMember kJsonElement = {
 
 // An array of objects.
 template <auto kPointer, const auto& kTable>
-constexpr auto JsonObjects(const char* name) {
+constexpr auto JsonObjects(std::string_view name) {
   using Member = PointedMember<kPointer>;
   using Object = typename std::remove_cvref_t<decltype(kTable)>::Object;
   static_assert(std::is_same_v<typename Member::Value, std::vector<Object>>);
-  return typename Member::Row{{.name = name,
+  return typename Member::Row{{.name = JsonName(name),
                                .kind = JsonKind::kArray,
                                .parts = {&kJsonElement<kTable>, 1},
                                .open = Member::Open,
@@ -287,10 +319,10 @@ inline constexpr JsonMember kJsonItem = {.kind = Codec::kKind,
 
 // An array of values. The codec takes a value into the list, and puts one.
 template <auto kPointer, typename Codec>
-constexpr auto JsonValues(const char* name) {
+constexpr auto JsonValues(std::string_view name) {
   using Member = PointedMember<kPointer>;
   return typename Member::Row{
-      {.name = name,
+      {.name = JsonName(name),
        .kind = JsonKind::kArray,
        .parts = {&kJsonItem<typename Member::Value, Codec>, 1},
        .open = Member::Open,
