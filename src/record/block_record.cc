@@ -79,10 +79,10 @@ constexpr JsonTable kBlockHeadTable =
         JsonField<&BlockRecord::plan, AsFingerprint>("plan"),
         JsonField<&BlockRecord::path, AsTargetPath>("path"),
         JsonField<&BlockRecord::size, AsUnsigned>("size"),
-        JsonObject<&BlockRecord::part, kPartTable>("part"),
+        JsonField<&BlockRecord::part, AsObject<kPartTable>>("part"),
         JsonFact<BlockRecord, BlockBytes>("block_bytes"),
-        JsonValues<&BlockRecord::blocks, AsListedDigest>("blocks"),
-        JsonObjects<&BlockRecord::sources, kUnprovedSourceTable>("sources"),
+        JsonField<&BlockRecord::blocks, AsList<AsDigest>>("blocks"),
+        JsonField<&BlockRecord::sources, AsList<AsObject<kUnprovedSourceTable>>>("sources"),
     }
         .CheckedBy<BlockHeadFault>();
 
@@ -91,8 +91,8 @@ constexpr JsonTable kTakenTable{
     JsonField<&TakenDigest::digest, AsDigestOrNull>("digest"),
 };
 constexpr JsonTable kLineTable{
-    JsonObject<&PartialValue::value, kValueTable>("value"),
-    JsonObjects<&PartialValue::taken, kTakenTable>("taken"),
+    JsonField<&PartialValue::value, AsObject<kValueTable>>("value"),
+    JsonField<&PartialValue::taken, AsList<AsObject<kTakenTable>>>("taken"),
     JsonField<&PartialValue::lost, AsUnsigned>("lost").OrNone(),
     JsonField<&PartialValue::zeros, AsUnsigned>("zeros").OrNone(),
 };

@@ -140,15 +140,16 @@ constexpr JsonTable kFileTable{
     JsonField<&ManifestFile::digest, AsDigestOrNull>("digest"),
     JsonField<&ManifestFile::encryption, AsEncryption>("encryption").OrNone(),
     JsonField<&ManifestFile::key_check, AsDigest>("key_check").OrNone(),
-    JsonGroup<kRecordTable>("record"),
+    JsonFact<ManifestFile, AsObject<kRecordTable>>("record"),
 };
 
-constexpr JsonRow kTool = JsonGroup<kToolTable>("tool");
+constexpr JsonRow kTool = JsonFact<Manifest, AsObject<kToolTable>>("tool");
 constexpr JsonRow kPlan = JsonField<&Manifest::plan, AsFingerprint>("plan");
-constexpr JsonRow kStrategies = JsonGroup<kStrategyTable>("strategies");
-constexpr JsonRow kSources = JsonObjects<&Manifest::sources, kSourceTable>("sources");
-constexpr JsonRow kStamps = JsonObjects<&Manifest::stamps, kStampTable>("stamps");
-constexpr JsonRow kFiles = JsonObjects<&Manifest::files, kFileTable>("files");
+constexpr JsonRow kStrategies = JsonFact<Manifest, AsObject<kStrategyTable>>("strategies");
+constexpr JsonRow kSources =
+    JsonField<&Manifest::sources, AsList<AsObject<kSourceTable>>>("sources");
+constexpr JsonRow kStamps = JsonField<&Manifest::stamps, AsList<AsObject<kStampTable>>>("stamps");
+constexpr JsonRow kFiles = JsonField<&Manifest::files, AsList<AsObject<kFileTable>>>("files");
 constexpr JsonRow kDigest = JsonFact<Manifest, Seal>("digest");
 
 constexpr JsonTable kManifestTable{

@@ -31,9 +31,9 @@ constexpr JsonTable kPartHeadTable =
         JsonField<&PartRecordHead::size, AsUnsigned>("size"),
         JsonField<&PartRecordHead::digest, AsDigestOrNull>("digest"),
         JsonFact<PartRecordHead, BlockBytes>("block_bytes"),
-        JsonValues<&PartRecordHead::blocks, AsListedDigest>("blocks"),
-        JsonObjects<&PartRecordHead::sources, kSourceTable>("sources"),
-        JsonObjects<&PartRecordHead::lost, kLostTable>("lost").OrNone(),
+        JsonField<&PartRecordHead::blocks, AsList<AsDigest>>("blocks"),
+        JsonField<&PartRecordHead::sources, AsList<AsObject<kSourceTable>>>("sources"),
+        JsonField<&PartRecordHead::lost, AsList<AsObject<kLostTable>>>("lost").OrNone(),
     }
         .CheckedBy<HeadFault>();
 

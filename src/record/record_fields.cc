@@ -59,11 +59,6 @@ Fault BoxFault(const RecordedValue& value) {
   return std::nullopt;
 }
 
-Status CorruptIf(const Fault& fault) {
-  if (fault) return CorruptError(*fault);
-  return {};
-}
-
 }  // namespace
 
 Fault FingerprintFault(std::string_view fingerprint) {
@@ -159,62 +154,13 @@ Fault ValueFault(const RecordedValue& value, uint64_t end, uint64_t target_size,
   return fmt::format("parameter {}: {}", Quote(value.name), *fault);
 }
 
-Status CheckSchemaVersion(uint64_t found, uint64_t known) {
-  if (found == known) return {};
+Status SchemaError(uint64_t found, uint64_t known) {
   return UnsupportedError(
       fmt::format("{}, but this reshard knows {}; use the version that wrote it", found, known));
 }
 
-Status CheckBlockBytes(uint64_t found) {
-  if (found == kDigestBlockBytes) return {};
-  return CorruptError(fmt::format("expected {}, found {}", kDigestBlockBytes, found));
-}
-
-Status AsBytes::Take(JsonValue& value, std::string& bytes) {
-  bytes = std::move(*value.text);
-  return {};
-}
-
-Status AsTargetPath::Take(JsonValue& value, std::string& path) {
-  path = std::move(*value.text);
-  return CorruptIf(TargetPathFault(path));
-}
-
-void AsTargetPath::Put(const std::string& path, JsonText& text) {
-  text.Refuse(TargetPathFault(path));
-  text.Bytes(path);
-}
-
-Status AsFingerprint::Take(JsonValue& value, std::string& fingerprint) {
-  fingerprint = std::move(*value.text);
-  return CorruptIf(FingerprintFault(fingerprint));
-}
-
-void AsFingerprint::Put(const std::string& fingerprint, JsonText& text) {
-  text.Refuse(FingerprintFault(fingerprint));
-  text.Word(fingerprint);
-}
-
-Status AsDigest::Take(JsonValue& value, std::string& digest) {
-  digest = std::move(*value.text);
-  return CorruptIf(DigestFault(digest));
-}
-
-void AsDigest::Put(const std::string& digest, JsonText& text) {
-  text.Refuse(DigestFault(digest));
-  text.Word(digest);
-}
-
-Status AsDigestOrNull::Take(JsonValue& value, std::string& digest) {
-  return value.text == nullptr ? Status() : AsDigest::Take(value, digest);
-}
-
-void AsDigestOrNull::Put(const std::string& digest, JsonText& text) {
-  if (digest.empty()) {
-    text.Null();
-  } else {
-    AsDigest::Put(digest, text);
-  }
+Status BlockBytesError(uint64_t found, uint64_t known) {
+  return CorruptError(fmt::format("expected {}, found {}", known, found));
 }
 
 Status AsDType::Take(JsonValue& value, DType& dtype) {
@@ -224,14 +170,15 @@ Status AsDType::Take(JsonValue& value, DType& dtype) {
   return {};
 }
 
-Status AsListedDim::Take(JsonValue& value, std::vector<int64_t>& dims) {
-  if (dims.size() == kMaxDims) {
-    return CorruptError(fmt::format("more than {} dims", kMaxDims));
-  }
+Status AsDim::CheckRoom(size_t items) {
+  return items < kMaxDims ? Status() : CorruptError(fmt::format("more than {} dims", kMaxDims));
+}
+
+Status AsDim::Take(JsonValue& value, int64_t& dim) {
   if (!std::in_range<int64_t>(value.number)) {
     return CorruptError(fmt::format("{} is no size of a dim: 2^63 or more", value.number));
   }
-  dims.push_back(static_cast<int64_t>(value.number));
+  dim = static_cast<int64_t>(value.number);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reshard/status.h"
@@ -44,9 +45,6 @@ Fault HeadFault(const PartRecordHead& head);
 // `end` is the first byte of the target file that no earlier Value has.
 Fault ValueFault(const RecordedValue& value, uint64_t end, uint64_t target_size, bool has_digests);
 
-Status CheckSchemaVersion(uint64_t found, uint64_t known);
-Status CheckBlockBytes(uint64_t found);
-
 // The codecs of members.
 
 struct AsUnsigned {
@@ -62,47 +60,46 @@ struct AsUnsigned {
   }
 };
 
-struct AsBytes {
-  static constexpr JsonKind kKind = JsonKind::kBytes;
-  static Status Take(JsonValue& value, std::string& bytes);
-  static void Put(const std::string& bytes, JsonText& text) { text.Bytes(bytes); }
+// Text that `kFault` speaks of.
+template <JsonKind kTextKind, Fault (*kFault)(std::string_view)>
+struct AsText {
+  using Value = std::string;
+  static constexpr JsonKind kKind = kTextKind;
+
+  static Status CheckRoom(size_t /*items*/) { return {}; }
+  static Status Take(JsonValue& value, std::string& out) {
+    out = std::move(*value.text);
+    if (const auto fault = kFault(out)) return CorruptError(*fault);
+    return {};
+  }
+  static void Put(const std::string& value, JsonText& text) {
+    text.Refuse(kFault(value));
+    kKind == JsonKind::kBytes ? text.Bytes(value) : text.Word(value);
+  }
 };
 
-struct AsTargetPath {
-  static constexpr JsonKind kKind = JsonKind::kBytes;
-  static Status Take(JsonValue& value, std::string& path);
-  static void Put(const std::string& path, JsonText& text);
-};
+inline Fault NoFault(std::string_view /*text*/) { return std::nullopt; }
 
-struct AsFingerprint {
-  static constexpr JsonKind kKind = JsonKind::kString;
-  static Status Take(JsonValue& value, std::string& fingerprint);
-  static void Put(const std::string& fingerprint, JsonText& text);
-};
-
-struct AsDigest {
-  static constexpr JsonKind kKind = JsonKind::kString;
-  static Status Take(JsonValue& value, std::string& digest);
-  static void Put(const std::string& digest, JsonText& text);
-};
+using AsBytes = AsText<JsonKind::kBytes, NoFault>;
+using AsTargetPath = AsText<JsonKind::kBytes, TargetPathFault>;
+using AsFingerprint = AsText<JsonKind::kString, FingerprintFault>;
+using AsDigest = AsText<JsonKind::kString, DigestFault>;
 
 // Null for an empty one.
 struct AsDigestOrNull {
   static constexpr JsonKind kKind = JsonKind::kStringOrNull;
-  static Status Take(JsonValue& value, std::string& digest);
-  static void Put(const std::string& digest, JsonText& text);
-};
 
-struct AsListedDigest {
-  static constexpr JsonKind kKind = JsonKind::kString;
-  static Status Take(JsonValue& value, std::vector<std::string>& digests) {
-    return AsDigest::Take(value, digests.emplace_back());
+  static Status Take(JsonValue& value, std::string& digest) {
+    return value.text == nullptr ? Status() : AsDigest::Take(value, digest);
   }
-  static void Put(const std::string& digest, JsonText& text) { AsDigest::Put(digest, text); }
+  static void Put(const std::string& digest, JsonText& text) {
+    digest.empty() ? text.Null() : AsDigest::Put(digest, text);
+  }
 };
 
 struct AsDType {
   static constexpr JsonKind kKind = JsonKind::kString;
+
   static Status Take(JsonValue& value, DType& dtype);
   static Status Take(JsonValue& value, std::optional<DType>& dtype) {
     return Take(value, dtype.emplace());
@@ -110,37 +107,32 @@ struct AsDType {
   static void Put(std::optional<DType> dtype, JsonText& text) { text.Word(DTypeName(*dtype)); }
 };
 
-struct AsListedDim {
+struct AsDim {
+  using Value = int64_t;
   static constexpr JsonKind kKind = JsonKind::kUnsigned;
-  static Status Take(JsonValue& value, std::vector<int64_t>& dims);
+
+  static Status CheckRoom(size_t items);
+  static Status Take(JsonValue& value, int64_t& dim);
   static void Put(int64_t dim, JsonText& text) { AsUnsigned::Put(dim, text); }
 };
 
-// Another one is kUnsupported.
-template <uint64_t kKnown>
-struct SchemaVersion {
+// A number that is the same in all records; `kError(other one, number)`.
+template <uint64_t kNumber, Status (*kError)(uint64_t, uint64_t)>
+struct AsConstant {
   static constexpr JsonKind kKind = JsonKind::kUnsigned;
-  template <typename Object>
-  static Status Take(JsonValue& value, Object& /*object*/) {
-    return CheckSchemaVersion(value.number, kKnown);
+
+  static Status Take(JsonValue& value, const auto& /*object*/) {
+    return value.number == kNumber ? Status() : kError(value.number, kNumber);
   }
-  template <typename Object>
-  static void Put(const Object& /*object*/, JsonText& text) {
-    text.Number(kKnown);
-  }
+  static void Put(const auto& /*object*/, JsonText& text) { text.Number(kNumber); }
 };
 
-struct BlockBytes {
-  static constexpr JsonKind kKind = JsonKind::kUnsigned;
-  template <typename Object>
-  static Status Take(JsonValue& value, Object& /*object*/) {
-    return CheckBlockBytes(value.number);
-  }
-  template <typename Object>
-  static void Put(const Object& /*object*/, JsonText& text) {
-    text.Number(kDigestBlockBytes);
-  }
-};
+Status SchemaError(uint64_t found, uint64_t known);
+Status BlockBytesError(uint64_t found, uint64_t known);
+
+template <uint64_t kNumber>
+using SchemaVersion = AsConstant<kNumber, SchemaError>;
+using BlockBytes = AsConstant<kDigestBlockBytes, BlockBytesError>;
 
 inline constexpr JsonTable kSourceTable{
     JsonField<&ManifestSource::path, AsBytes>("path").CheckedBy<SourceFault>(),
@@ -149,14 +141,14 @@ inline constexpr JsonTable kSourceTable{
 };
 
 inline constexpr JsonTable kBoxTable{
-    JsonValues<&Box::begin, AsListedDim>("begin"),
-    JsonValues<&Box::extent, AsListedDim>("extent"),
+    JsonField<&Box::begin, AsList<AsDim>>("begin"),
+    JsonField<&Box::extent, AsList<AsDim>>("extent"),
 };
 inline constexpr JsonTable kValueTable{
     JsonField<&RecordedValue::name, AsBytes>("name"),
     JsonField<&RecordedValue::dtype, AsDType>("dtype"),
-    JsonValues<&RecordedValue::full_shape, AsListedDim>("full_shape"),
-    JsonObject<&RecordedValue::box, kBoxTable>("box"),
+    JsonField<&RecordedValue::full_shape, AsList<AsDim>>("full_shape"),
+    JsonField<&RecordedValue::box, AsObject<kBoxTable>>("box"),
     JsonField<&RecordedValue::offset, AsUnsigned>("offset"),
     JsonField<&RecordedValue::length, AsUnsigned>("length"),
     JsonField<&RecordedValue::digest, AsDigestOrNull>("digest"),

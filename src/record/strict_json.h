@@ -20,6 +20,7 @@
 
 #include "reshard/status.h"
 #include "src/base/json_reader.h"
+#include "src/base/status_macros.h"
 
 namespace reshard {
 
@@ -215,121 +216,109 @@ class JsonTable {
 template <typename Object, typename... More>
 JsonTable(JsonRow<Object>, More...) -> JsonTable<Object, 1 + sizeof...(More)>;
 
+// A codec has a kKind and Put(value, JsonText&). That of an object or array has its kParts, that of
+// other values Take(JsonValue&, value). Value is the type of a list's item.
+
+template <const auto& kTable>
+struct AsObject {
+  using Value = typename std::remove_cvref_t<decltype(kTable)>::Object;
+  static constexpr JsonKind kKind = JsonKind::kObject;
+  static constexpr std::span<const JsonMember> kParts = kTable.members();
+
+  static void Put(const Value& object, JsonText& text, const Value* previous = nullptr) {
+    text.Object(kParts, &object, previous);
+  }
+};
+
+template <typename Codec>
+class AsList {
+  using List = std::vector<typename Codec::Value>;
+
+  static constexpr JsonMember Element() {
+    JsonMember element{.kind = Codec::kKind};
+    if constexpr (Codec::kKind == JsonKind::kObject) {
+      element.parts = Codec::kParts;
+      element.open = [](JsonPlace place) {
+        List& list = *static_cast<List*>(place.object);
+        list.emplace_back();
+        return JsonPlace{&list.back(), list.size() > 1 ? &list.back() - 1 : nullptr};
+      };
+    } else {
+      element.take = [](JsonValue& value, void* object) {
+        List& list = *static_cast<List*>(object);
+        RESHARD_RETURN_IF_ERROR(Codec::CheckRoom(list.size()));
+        return Codec::Take(value, list.emplace_back());
+      };
+    }
+    return element;
+  }
+  static constexpr JsonMember kElement = Element();
+
+ public:
+  static constexpr JsonKind kKind = JsonKind::kArray;
+  static constexpr std::span<const JsonMember> kParts = {&kElement, 1};
+
+  static void Put(const List& list, JsonText& text) {
+    text.Array(list, [&](const auto& item, const auto* previous) {
+      if constexpr (Codec::kKind == JsonKind::kObject) {
+        Codec::Put(item, text, previous);
+      } else {
+        Codec::Put(item, text);
+      }
+    });
+  }
+};
+
 template <auto kPointer>
 struct PointedMember;
 template <typename Class, typename Type, Type Class::*kPointer>
 struct PointedMember<kPointer> {
-  using Row = JsonRow<Class>;
-  using Value = Type;
-
-  static Type& Of(void* object) { return static_cast<Class*>(object)->*kPointer; }
-  static const Type& Of(const void* object) { return static_cast<const Class*>(object)->*kPointer; }
-  static bool IsThere(const void* object) { return Of(object) != Type(); }
-  static JsonPlace Open(JsonPlace place) { return {&Of(place.object)}; }
+  using Object = Class;
+  static Type& Of(Class& object) { return object.*kPointer; }
+  static const Type& Of(const Class& object) { return object.*kPointer; }
 };
 
-// The functions below make rows. A codec has a kKind, Take(JsonValue&, value) and
-// Put(value, JsonText&).
+template <typename Class>
+struct WholeObject {
+  using Object = Class;
+  static Class& Of(Class& object) { return object; }
+  static const Class& Of(const Class& object) { return object; }
+};
 
-// A value that a member of the object holds.
+template <typename Part, typename Codec>
+constexpr JsonRow<typename Part::Object> JsonRowOf(std::string_view name) {
+  using Object = typename Part::Object;
+  JsonMember row{.name = JsonName(name), .kind = Codec::kKind};
+  if constexpr (requires { Codec::kParts; }) {
+    row.parts = Codec::kParts;
+    row.open = [](JsonPlace place) {
+      return JsonPlace{&Part::Of(*static_cast<Object*>(place.object))};
+    };
+  } else {
+    row.take = [](JsonValue& value, void* object) {
+      return Codec::Take(value, Part::Of(*static_cast<Object*>(object)));
+    };
+  }
+  row.is_there = [](const void* object) {
+    const auto& value = Part::Of(*static_cast<const Object*>(object));
+    return value != std::remove_cvref_t<decltype(value)>();
+  };
+  row.put = [](const void* object, JsonText& text) {
+    Codec::Put(Part::Of(*static_cast<const Object*>(object)), text);
+  };
+  return {row};
+}
+
+// A row for a member of the object.
 template <auto kPointer, typename Codec>
 constexpr auto JsonField(std::string_view name) {
-  using Member = PointedMember<kPointer>;
-  return typename Member::Row{
-      {.name = JsonName(name),
-       .kind = Codec::kKind,
-       .take = [](JsonValue& value,
-                  void* object) { return Codec::Take(value, Member::Of(object)); },
-       .is_there = Member::IsThere,
-       .put = [](const void* object, JsonText& text) { Codec::Put(Member::Of(object), text); }}};
+  return JsonRowOf<PointedMember<kPointer>, Codec>(name);
 }
 
-// A value that follows from the object; the codec gets the whole object.
+// A row for what follows from the object: the codec gets the whole object.
 template <typename Object, typename Codec>
-constexpr JsonRow<Object> JsonFact(std::string_view name) {
-  return {{.name = JsonName(name),
-           .kind = Codec::kKind,
-           .take = [](JsonValue& value,
-                      void* object) { return Codec::Take(value, *static_cast<Object*>(object)); },
-           .put = [](const void* object,
-                     JsonText& text) { Codec::Put(*static_cast<const Object*>(object), text); }}};
-}
-
-// An object whose members belong to the object that has it.
-template <const auto& kTable>
-constexpr auto JsonGroup(std::string_view name) {
-  using Object = typename std::remove_cvref_t<decltype(kTable)>::Object;
-  return JsonRow<Object>{
-      {.name = JsonName(name),
-       .parts = kTable.members(),
-       .open = [](JsonPlace place) { return place; },
-       .put = [](const void* object,
-                 JsonText& text) { text.Object(kTable.members(), object, nullptr); }}};
-}
-
-// An object of its own.
-template <auto kPointer, const auto& kTable>
-constexpr auto JsonObject(std::string_view name) {
-  using Member = PointedMember<kPointer>;
-  static_assert(std::is_same_v<typename Member::Value,
-                               typename std::remove_cvref_t<decltype(kTable)>::Object>);
-  return typename Member::Row{{.name = JsonName(name),
-                               .parts = kTable.members(),
-                               .open = Member::Open,
-                               .put = [](const void* object, JsonText& text) {
-                                 text.Object(kTable.members(), &Member::Of(object), nullptr);
-                               }}};
-}
-
-// An element that is an object.
-template <const auto& kTable>
-inline constexpr JsonMember kJsonElement = {
-    .parts = kTable.members(), .open = [](JsonPlace place) {
-      using Object = typename std::remove_cvref_t<decltype(kTable)>::Object;
-      auto& list = *static_cast<std::vector<Object>*>(place.object);
-      Object& added = list.emplace_back();
-      return JsonPlace{&added, list.size() > 1 ? &added - 1 : nullptr};
-    }};
-
-// An array of objects.
-template <auto kPointer, const auto& kTable>
-constexpr auto JsonObjects(std::string_view name) {
-  using Member = PointedMember<kPointer>;
-  using Object = typename std::remove_cvref_t<decltype(kTable)>::Object;
-  static_assert(std::is_same_v<typename Member::Value, std::vector<Object>>);
-  return typename Member::Row{{.name = JsonName(name),
-                               .kind = JsonKind::kArray,
-                               .parts = {&kJsonElement<kTable>, 1},
-                               .open = Member::Open,
-                               .is_there = Member::IsThere,
-                               .put = [](const void* object, JsonText& text) {
-                                 text.Array(Member::Of(object),
-                                            [&](const Object& item, const Object* previous) {
-                                              text.Object(kTable.members(), &item, previous);
-                                            });
-                               }}};
-}
-
-// An element that is a value.
-template <typename List, typename Codec>
-inline constexpr JsonMember kJsonItem = {.kind = Codec::kKind,
-                                         .take = [](JsonValue& value, void* list) {
-                                           return Codec::Take(value, *static_cast<List*>(list));
-                                         }};
-
-// An array of values. The codec takes a value into the list, and puts one.
-template <auto kPointer, typename Codec>
-constexpr auto JsonValues(std::string_view name) {
-  using Member = PointedMember<kPointer>;
-  return typename Member::Row{
-      {.name = JsonName(name),
-       .kind = JsonKind::kArray,
-       .parts = {&kJsonItem<typename Member::Value, Codec>, 1},
-       .open = Member::Open,
-       .put = [](const void* object, JsonText& text) {
-         text.Array(Member::Of(object),
-                    [&](const auto& item, const auto* /*previous*/) { Codec::Put(item, text); });
-       }}};
+constexpr auto JsonFact(std::string_view name) {
+  return JsonRowOf<WholeObject<Object>, Codec>(name);
 }
 
 // As the functions below, without the types.
