@@ -143,37 +143,26 @@ constexpr JsonTable kFileTable{
     JsonFact<ManifestFile, AsObject<kRecordTable>>("record"),
 };
 
-constexpr JsonRow kTool = JsonFact<Manifest, AsObject<kToolTable>>("tool");
-constexpr JsonRow kPlan = JsonField<&Manifest::plan, AsFingerprint>("plan");
-constexpr JsonRow kStrategies = JsonFact<Manifest, AsObject<kStrategyTable>>("strategies");
-constexpr JsonRow kSources =
-    JsonField<&Manifest::sources, AsList<AsObject<kSourceTable>>>("sources");
-constexpr JsonRow kStamps = JsonField<&Manifest::stamps, AsList<AsObject<kStampTable>>>("stamps");
-constexpr JsonRow kFiles = JsonField<&Manifest::files, AsList<AsObject<kFileTable>>>("files");
-constexpr JsonRow kDigest = JsonFact<Manifest, Seal>("digest");
+template <uint64_t kSchema, typename... Stamps>
+constexpr auto ManifestTable(Stamps... stamps) {
+  return JsonTable{
+      JsonFact<Manifest, SchemaVersion<kSchema>>("schema_version"),
+      JsonFact<Manifest, AsObject<kToolTable>>("tool"),
+      JsonField<&Manifest::plan, AsFingerprint>("plan"),
+      JsonFact<Manifest, AsObject<kStrategyTable>>("strategies"),
+      JsonField<&Manifest::sources, AsList<AsObject<kSourceTable>>>("sources"),
+      stamps...,
+      JsonField<&Manifest::files, AsList<AsObject<kFileTable>>>("files"),
+      JsonFact<Manifest, Seal>("digest"),
+  };
+}
 
-constexpr JsonTable kManifestTable{
-    JsonFact<Manifest, SchemaVersion<kManifestSchema>>("schema_version"),
-    kTool,
-    kPlan,
-    kStrategies,
-    kSources,
-    kStamps,
-    kFiles,
-    kDigest,
-};
+constexpr JsonTable kManifestTable = ManifestTable<kManifestSchema>(
+    JsonField<&Manifest::stamps, AsList<AsObject<kStampTable>>>("stamps"));
 
 // Schema 2: without stamps.
 constexpr std::string_view kOldBegin = "{\n  \"schema_version\": 2,\n";
-constexpr JsonTable kOldTable{
-    JsonFact<Manifest, SchemaVersion<2>>("schema_version"),
-    kTool,
-    kPlan,
-    kStrategies,
-    kSources,
-    kFiles,
-    kDigest,
-};
+constexpr JsonTable kOldTable = ManifestTable<2>();
 
 }  // namespace
 

@@ -34,7 +34,7 @@ Fault DigestFault(std::string_view digest);  // an empty one is a fault
 Fault RelativePathFault(std::string_view path);
 Fault TargetPathFault(std::string_view path);
 
-// Speak of paths. `previous` is the entry before, null for the first.
+// They check paths. `previous` is the entry before, null for the first.
 Fault FileFault(const ManifestFile& file, const ManifestFile* previous);
 Fault SourceFault(const ManifestSource& source, const ManifestSource* previous);
 Fault StampFault(const SourceStamp& stamp, const SourceStamp* previous);
@@ -47,26 +47,26 @@ Fault ValueFault(const RecordedValue& value, uint64_t end, uint64_t target_size,
 
 // The codecs of members.
 
+// Signed numbers are modulo 2^64.
 struct AsUnsigned {
   static constexpr JsonKind kKind = JsonKind::kUnsigned;
+
   template <std::integral Number>
   static Status Take(JsonValue& value, Number& number) {
     number = static_cast<Number>(value.number);
     return {};
   }
-  template <std::integral Number>
-  static void Put(Number number, JsonText& text) {
+  static void Put(std::integral auto number, JsonText& text) {
     text.Number(static_cast<uint64_t>(number));
   }
 };
 
-// Text that `kFault` speaks of.
+// A string without the faults that `kFault` finds.
 template <JsonKind kTextKind, Fault (*kFault)(std::string_view)>
 struct AsText {
   using Value = std::string;
   static constexpr JsonKind kKind = kTextKind;
 
-  static Status CheckRoom(size_t /*items*/) { return {}; }
   static Status Take(JsonValue& value, std::string& out) {
     out = std::move(*value.text);
     if (const auto fault = kFault(out)) return CorruptError(*fault);
@@ -74,12 +74,15 @@ struct AsText {
   }
   static void Put(const std::string& value, JsonText& text) {
     text.Refuse(kFault(value));
-    kKind == JsonKind::kBytes ? text.Bytes(value) : text.Word(value);
+    if (kKind == JsonKind::kBytes) {
+      text.Bytes(value);
+    } else {
+      text.Word(value);
+    }
   }
 };
 
 inline Fault NoFault(std::string_view /*text*/) { return std::nullopt; }
-
 using AsBytes = AsText<JsonKind::kBytes, NoFault>;
 using AsTargetPath = AsText<JsonKind::kBytes, TargetPathFault>;
 using AsFingerprint = AsText<JsonKind::kString, FingerprintFault>;
@@ -93,7 +96,11 @@ struct AsDigestOrNull {
     return value.text == nullptr ? Status() : AsDigest::Take(value, digest);
   }
   static void Put(const std::string& digest, JsonText& text) {
-    digest.empty() ? text.Null() : AsDigest::Put(digest, text);
+    if (digest.empty()) {
+      text.Null();
+    } else {
+      AsDigest::Put(digest, text);
+    }
   }
 };
 

@@ -119,9 +119,9 @@ class RowReader final : public JsonReader {
       return Fail(fmt::format("unknown member {}", Quote(name)));
     }
     const JsonMember& expected = object.row->parts[object.members];
-    if (name != expected.name.name()) {
+    if (name != expected.name.bare()) {
       return Fail(
-          fmt::format("expected the member \"{}\", found {}", expected.name.name(), Quote(name)));
+          fmt::format("expected the member \"{}\", found {}", expected.name.bare(), Quote(name)));
     }
     next_ = &expected;
     return {};
@@ -132,7 +132,7 @@ class RowReader final : public JsonReader {
     if (!is_list) SkipMissing(open, {});
     if (!is_list && open.members != open.row->parts.size()) {
       return Fail(
-          fmt::format("the member \"{}\" is missing", open.row->parts[open.members].name.name()));
+          fmt::format("the member \"{}\" is missing", open.row->parts[open.members].name.bare()));
     }
     next_ = open.row;
     open_.pop_back();
@@ -148,8 +148,8 @@ class RowReader final : public JsonReader {
   static void SkipMissing(Open& object, std::string_view name) {
     const std::span<const JsonMember> members = object.row->parts;
     size_t at = object.members;
-    while (at < members.size() && members[at].may_miss && members[at].name.name() != name) ++at;
-    if (at == members.size() ? name.empty() : members[at].name.name() == name) object.members = at;
+    while (at < members.size() && members[at].may_miss && members[at].name.bare() != name) ++at;
+    if (at == members.size() ? name.empty() : members[at].name.bare() == name) object.members = at;
   }
 
   JsonPlace Place() const { return open_.empty() ? document_ : open_.back().place; }
@@ -193,14 +193,14 @@ class RowReader final : public JsonReader {
   // With the name of the next value. Objects and arrays are named by their members.
   std::string OfValue(const std::string& what) const {
     if (next_->name.empty() || next_->kind == JsonKind::kObject) return what;
-    return fmt::format("\"{}\": {}", next_->name.name(), what);
+    return fmt::format("\"{}\": {}", next_->name.bare(), what);
   }
 
   Status Fail(const std::string& what, StatusCode code = StatusCode::kCorrupt) const {
     std::string place;
     for (size_t i = 0; i < open_.size(); ++i) {
       const JsonMember& row = *open_[i].row;
-      if (!row.name.empty()) place += fmt::format("\"{}\"", row.name.name());
+      if (!row.name.empty()) place += fmt::format("\"{}\"", row.name.bare());
       if (row.kind == JsonKind::kArray) place += fmt::format("[{}]", LevelAt(i + 1).element);
       if (!place.empty() && !place.ends_with(' ')) place += ": ";
     }

@@ -79,7 +79,7 @@ class JsonName {
   }
 
   constexpr bool empty() const { return size_ == 0; }
-  constexpr std::string_view name() const { return text().substr(2, size_ - 4); }
+  constexpr std::string_view bare() const { return text().substr(2, size_ - 4); }
   constexpr std::string_view text() const { return {text_.data(), size_}; }
 
  private:
@@ -216,8 +216,9 @@ class JsonTable {
 template <typename Object, typename... More>
 JsonTable(JsonRow<Object>, More...) -> JsonTable<Object, 1 + sizeof...(More)>;
 
-// A codec has a kKind and Put(value, JsonText&). That of an object or array has its kParts, that of
-// other values Take(JsonValue&, value). Value is the type of a list's item.
+// A codec reads and writes the values of one kind, kKind. Put(value, JsonText&) writes. Objects and
+// arrays are read by their kParts, others by Take(JsonValue&, value). The codec of a list's items
+// has their type, Value; its CheckRoom(number of items), if any, limits them.
 
 template <const auto& kTable>
 struct AsObject {
@@ -246,7 +247,9 @@ class AsList {
     } else {
       element.take = [](JsonValue& value, void* object) {
         List& list = *static_cast<List*>(object);
-        RESHARD_RETURN_IF_ERROR(Codec::CheckRoom(list.size()));
+        if constexpr (requires { Codec::CheckRoom(size_t{}); }) {
+          RESHARD_RETURN_IF_ERROR(Codec::CheckRoom(list.size()));
+        }
         return Codec::Take(value, list.emplace_back());
       };
     }
