@@ -104,26 +104,29 @@ Result<std::string> EncodeBlockRecord(const BlockRecord& record) {
     return InvalidArgumentError(
         fmt::format("a block record of {} cannot hold this: {}", Quote(record.path), fault));
   };
-  std::string bytes;
-  if (const auto fault = AppendJson(kBlockHeadTable, record, JsonText::Style::kLine, bytes))
+  std::string line;
+  if (const auto fault = AppendJson(kBlockHeadTable, record, JsonText::Style::kLine, line)) {
     return refuse(*fault);
-  bytes += '\n';
+  }
+  std::string bytes = line + '\n';
   uint64_t end = 0;
   for (const PartialValue& partial : record.values) {
-    const size_t begin = bytes.size();
-    Fault fault = AppendJson(kLineTable, partial, JsonText::Style::kLine, bytes);
+    line.clear();
+    Fault fault = AppendJson(kLineTable, partial, JsonText::Style::kLine, line);
     if (!fault) fault = PartialValueFault(partial, end, record);
     if (fault) return refuse(*fault);
-    bytes += '\n';
     end = partial.value.offset + partial.value.length;
-    if (const size_t line = bytes.size() - begin; line > kMaxRecordLineBytes) {
+    line += '\n';
+    if (line.size() > kMaxRecordLineBytes) {
       return refuse(
-          fmt::format("a line of {} bytes; it has at most {}", line, kMaxRecordLineBytes));
+          fmt::format("a line of {} bytes; it has at most {}", line.size(), kMaxRecordLineBytes));
     }
+    bytes += line;
   }
   Xxh3 lines;
   lines.Update(std::string_view{bytes});
-  return bytes + PartRecordSeal(lines, record.values.size());
+  bytes += PartRecordSeal(lines, record.values.size());
+  return bytes;
 }
 
 Result<BlockRecord> ParseBlockRecord(std::string_view bytes, const std::string& path) {
