@@ -1,8 +1,8 @@
 // Strict JSON: objects with known members in a fixed order; only optional members may be missing. A
-// JsonTable has a row for each member, and the object is read and written by the same rows. Names
-// and paths are any bytes and JSON strings are UTF-8, so this file also has their encoding.
+// JsonTable has a row for each member of an object type. Reader and writer follow the same rows.
+// Names and paths are any bytes and JSON strings are UTF-8, so this file also has their encoding.
 //
-// No state, but that of JsonText; any thread.
+// Only a JsonText has a state, for one thread at a time.
 #ifndef RESHARD_SRC_RECORD_STRICT_JSON_H_
 #define RESHARD_SRC_RECORD_STRICT_JSON_H_
 
@@ -59,13 +59,13 @@ enum class JsonKind : uint8_t {
 // values.
 using Fault = std::optional<std::string>;
 
-// Where an object is in memory, and, in a list, the element before it.
+// The address of an object, and that of the element before it if it is in a list.
 struct JsonPlace {
   void* object = nullptr;
   const void* previous = nullptr;
 };
 
-// The name of a member, as a text has it after another one: `,"name":`.
+// The name of a member, in the form that a line has behind another member: `,"name":`.
 class JsonName {
  public:
   static constexpr size_t kMostBytes = 24;
@@ -89,17 +89,18 @@ class JsonName {
 
 class JsonText;
 
-// The row of a member, or of the elements of an array. It does without types, so that all records
-// have the same reader and writer; the functions below make it from types.
+// The row of a member, or of an array's elements. It has no types, so that one reader and one
+// writer serve all tables. JsonField and JsonFact, below, make it from types.
 struct JsonMember {
-  JsonName name = {};
+  JsonName name = {};  // none for elements
   JsonKind kind = JsonKind::kObject;
   bool may_miss = false;
   // The members of an object, or the one row of an array's elements.
   std::span<const JsonMember> parts = {};
-  // Takes a value, with the bytes it stands for if its kind is kBytes. Not for objects and arrays.
+  // Takes a value into the object; a text of kBytes is already decoded. Null for objects and
+  // arrays.
   Status (*take)(JsonValue& value, void* object) = nullptr;
-  // Returns the place of this object or array, given the place that has it. Adds an element.
+  // Returns the place of this object or array, given the place of its owner. An element is added.
   JsonPlace (*open)(JsonPlace place) = nullptr;
   // Whether a member that may miss is written.
   bool (*is_there)(const void* object) = nullptr;
@@ -108,13 +109,13 @@ struct JsonMember {
   Fault (*fault)(const void* object, const void* previous) = nullptr;
 };
 
-// JsonText: a document that is being written. Each piece is only copied, because a part record has
-// a line for each of very many Values.
+// JsonText: a document that is being written. A part record has very many lines, so each piece of
+// text is only copied, into room that was made before.
 class JsonText {
  public:
   enum class Style : uint8_t { kLine, kIndented };  // no spaces, or two for each level
 
-  // Appends to `out`, which is complete, and of use, after Finish.
+  // Appends to `out`, whose content is only valid after Finish.
   JsonText(Style style, std::string& out)
       : is_line_(style == Style::kLine), out_(out), size_(out.size()) {}
 
@@ -152,7 +153,10 @@ class JsonText {
   }
   void Grow(size_t bytes);
   void Append(std::string_view piece);
-  void Append(char piece) { *Room(1) = piece, ++size_; }
+  void Append(char piece) {
+    *Room(1) = piece;
+    ++size_;
+  }
   void Close(char bracket, bool is_empty);
   void NewLine();
 
@@ -217,8 +221,8 @@ template <typename Object, typename... More>
 JsonTable(JsonRow<Object>, More...) -> JsonTable<Object, 1 + sizeof...(More)>;
 
 // A codec reads and writes the values of one kind, kKind. Put(value, JsonText&) writes. Objects and
-// arrays are read by their kParts, others by Take(JsonValue&, value). The codec of a list's items
-// has their type, Value; its CheckRoom(number of items), if any, limits them.
+// arrays are read by the rows in kParts, other values by Take(JsonValue&, value). The codec of a
+// list's items names their type, Value. Its CheckRoom(number of items), if any, limits the list.
 
 template <const auto& kTable>
 struct AsObject {
@@ -262,13 +266,11 @@ class AsList {
   static constexpr std::span<const JsonMember> kParts = {&kElement, 1};
 
   static void Put(const List& list, JsonText& text) {
-    text.Array(list, [&](const auto& item, const auto* previous) {
-      if constexpr (Codec::kKind == JsonKind::kObject) {
-        Codec::Put(item, text, previous);
-      } else {
-        Codec::Put(item, text);
-      }
-    });
+    if constexpr (Codec::kKind == JsonKind::kObject) {
+      text.Array(list, [&](const auto& item, const auto* last) { Codec::Put(item, text, last); });
+    } else {
+      text.Array(list, [&](const auto& item, const auto* /*last*/) { Codec::Put(item, text); });
+    }
   }
 };
 
@@ -312,13 +314,13 @@ constexpr JsonRow<typename Part::Object> JsonRowOf(std::string_view name) {
   return {row};
 }
 
-// A row for a member of the object.
+// Makes the row of a value that the object stores.
 template <auto kPointer, typename Codec>
 constexpr auto JsonField(std::string_view name) {
   return JsonRowOf<PointedMember<kPointer>, Codec>(name);
 }
 
-// A row for what follows from the object: the codec gets the whole object.
+// Makes the row of a value that follows from the object; the codec gets the whole object.
 template <typename Object, typename Codec>
 constexpr auto JsonFact(std::string_view name) {
   return JsonRowOf<WholeObject<Object>, Codec>(name);
