@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
+#include <cstddef>
 #include <utility>
 
 #include "src/base/quote.h"
@@ -65,141 +65,37 @@ Fault PartialValueFault(const PartialValue& partial, uint64_t end, const BlockRe
   return fmt::format("parameter {}: {}", Quote(value.name), *fault);
 }
 
-Fault HeadFaultOf(const BlockRecord& record) {
-  if (auto fault = FingerprintFault(record.plan)) return fault;
-  if (auto fault = TargetPathFault(record.path)) return fault;
-  for (const std::string& block : record.blocks) {
-    if (auto fault = DigestFault(block)) return fault;
-  }
-  std::string_view previous;
-  for (const ManifestSource& source : record.sources) {
-    if (auto fault = SourceFault(source, previous)) return fault;
-    previous = source.path;
-  }
-  return BlockHeadFault(record);
-}
-
-Fault ValueFaultOf(const PartialValue& partial, uint64_t end, const BlockRecord& record) {
-  if (auto fault = OptionalDigestFault(partial.value.digest)) return fault;
-  for (const TakenDigest& taken : partial.taken) {
-    if (auto fault = OptionalDigestFault(taken.digest)) return fault;
-  }
-  return PartialValueFault(partial, end, record);
-}
-
-std::string HeadLine(const BlockRecord& record) {
-  std::string line = fmt::format(
-      R"({{"schema_version":{},"plan":"{}","path":{},"size":{},"part":{{"offset":{},"length":{}}},"block_bytes":{},"blocks":[)",
-      kRecordSchema, record.plan, BytesAsJson(record.path), record.size, record.part.offset,
-      record.part.length, kDigestBlockBytes);
-  const char* comma = "";
-  for (const std::string& block : record.blocks) {
-    fmt::format_to(std::back_inserter(line), "{}\"{}\"", comma, block);
-    comma = ",";
-  }
-  line += R"(],"sources":[)";
-  comma = "";
-  for (const ManifestSource& source : record.sources) {
-    fmt::format_to(std::back_inserter(line), R"({}{{"path":{},"size":{}}})", comma,
-                   BytesAsJson(source.path), source.size);
-    comma = ",";
-  }
-  return line + "]}\n";
-}
-
-std::string ValueLine(const PartialValue& partial) {
-  std::string line = R"({"value":)";
-  AppendValueAsJson(partial.value, line);
-  line += R"(,"taken":[)";
-  const char* comma = "";
-  for (const TakenDigest& taken : partial.taken) {
-    fmt::format_to(std::back_inserter(line), R"({}{{"source":{},"digest":{}}})", comma,
-                   taken.source, DigestOrNull(taken.digest));
-    comma = ",";
-  }
-  line += ']';
-  if (partial.lost > 0) line += fmt::format(R"(,"lost":{})", partial.lost);
-  if (partial.zeros > 0) line += fmt::format(R"(,"zeros":{})", partial.zeros);
-  return line + "}\n";
-}
-
-enum BlockHeadField : int {
-  kPartOffset = kAfterHeadFields,
-  kPartLength,
+constexpr JsonTable kPartTable{
+    JsonField<&ByteRange::offset, AsUnsigned>("offset"),
+    JsonField<&ByteRange::length, AsUnsigned>("length"),
 };
-
-enum TakenField : int {
-  kTakenSource = kAfterValueFields,
-  kTakenDigest,
-  kTaken,
-  kLost,
-  kZeros,
-  kLine,
+constexpr JsonTable kUnprovedSourceTable{
+    JsonField<&ManifestSource::path, AsBytes>("path").CheckedBy<SourceFault>(),
+    JsonField<&ManifestSource::size, AsUnsigned>("size"),
 };
+constexpr JsonTable kBlockHeadTable =
+    JsonTable{
+        JsonFact<BlockRecord, SchemaVersion<kRecordSchema>>("schema_version"),
+        JsonField<&BlockRecord::plan, AsFingerprint>("plan"),
+        JsonField<&BlockRecord::path, AsTargetPath>("path"),
+        JsonField<&BlockRecord::size, AsUnsigned>("size"),
+        JsonField<&BlockRecord::part, AsObject<kPartTable>>("part"),
+        JsonFact<BlockRecord, BlockBytes>("block_bytes"),
+        JsonField<&BlockRecord::blocks, AsList<AsDigest>>("blocks"),
+        JsonField<&BlockRecord::sources, AsList<AsObject<kUnprovedSourceTable>>>("sources"),
+    }
+        .CheckedBy<BlockHeadFault>();
 
-using enum JsonKind;
-
-constexpr JsonShape kPartMembers[] = {{"offset", kUnsigned, kPartOffset},
-                                      {"length", kUnsigned, kPartLength}};
-constexpr JsonShape kSourceMembers[] = {{"path", kBytes, kHeadSourcePath},
-                                        {"size", kUnsigned, kHeadSourceSize}};
-constexpr JsonShape kSourceElement[] = {{nullptr, kObject, kHeadSource, kSourceMembers}};
-constexpr JsonShape kHeadMembers[] = {
-    {"schema_version", kUnsigned, kHeadSchemaVersion},
-    {"plan", kString, kHeadPlan},
-    {"path", kBytes, kHeadPath},
-    {"size", kUnsigned, kHeadSize},
-    {"part", kObject, kHeadOther, kPartMembers},
-    {"block_bytes", kUnsigned, kHeadBlockBytes},
-    {"blocks", kArray, kHeadOther, kHeadBlockElement},
-    {"sources", kArray, kHeadOther, kSourceElement},
+constexpr JsonTable kTakenTable{
+    JsonField<&TakenDigest::source, AsUnsigned>("source"),
+    JsonField<&TakenDigest::digest, AsDigestOrNull>("digest"),
 };
-constexpr JsonShape kHeadShape = {nullptr, kObject, kHead, kHeadMembers};
-
-constexpr JsonShape kTakenMembers[] = {{"source", kUnsigned, kTakenSource},
-                                       {"digest", kStringOrNull, kTakenDigest}};
-constexpr JsonShape kTakenElement[] = {{nullptr, kObject, kTaken, kTakenMembers}};
-constexpr JsonShape kLineMembers[] = {{"value", kObject, kValueObject, kValueMembers},
-                                      {"taken", kArray, kValueOther, kTakenElement},
-                                      {"lost", kUnsigned, kLost, {}, true},
-                                      {"zeros", kUnsigned, kZeros, {}, true}};
-constexpr JsonShape kLineShape = {nullptr, kObject, kLine, kLineMembers};
-
-Status TakeHead(int field, const JsonValue& value, BlockRecord& record, ManifestSource& source) {
-  switch (field) {
-    case kPartOffset:
-      record.part.offset = value.number;
-      return {};
-    case kPartLength:
-      record.part.length = value.number;
-      return {};
-    case kHead:
-      return CorruptIf(BlockHeadFault(record));
-    default:
-      return TakeHeadField(field, value, record, source);
-  }
-}
-
-Status TakeField(int field, const JsonValue& value, PartialValue& partial, TakenDigest& taken) {
-  switch (field) {
-    case kLost:
-      partial.lost = value.number;
-      return {};
-    case kZeros:
-      partial.zeros = value.number;
-      return {};
-    case kTakenSource:
-      taken.source = value.number;
-      return {};
-    case kTakenDigest:
-      return SetDigest(value, taken.digest);
-    case kTaken:
-      partial.taken.push_back(std::exchange(taken, {}));
-      return {};
-    default:
-      return TakeValueField(field, value, partial.value);
-  }
-}
+constexpr JsonTable kLineTable{
+    JsonField<&PartialValue::value, AsObject<kValueTable>>("value"),
+    JsonField<&PartialValue::taken, AsList<AsObject<kTakenTable>>>("taken"),
+    JsonField<&PartialValue::lost, AsUnsigned>("lost").OrNone(),
+    JsonField<&PartialValue::zeros, AsUnsigned>("zeros").OrNone(),
+};
 
 }  // namespace
 
@@ -208,13 +104,19 @@ Result<std::string> EncodeBlockRecord(const BlockRecord& record) {
     return InvalidArgumentError(
         fmt::format("a block record of {} cannot hold this: {}", Quote(record.path), fault));
   };
-  if (const auto fault = HeadFaultOf(record)) return refuse(*fault);
-  std::string bytes = HeadLine(record);
+  std::string line;
+  if (const auto fault = AppendJson(kBlockHeadTable, record, JsonText::Style::kLine, line)) {
+    return refuse(*fault);
+  }
+  std::string bytes = line + '\n';
   uint64_t end = 0;
   for (const PartialValue& partial : record.values) {
-    if (const auto fault = ValueFaultOf(partial, end, record)) return refuse(*fault);
+    line.clear();
+    Fault fault = AppendJson(kLineTable, partial, JsonText::Style::kLine, line);
+    if (!fault) fault = PartialValueFault(partial, end, record);
+    if (fault) return refuse(*fault);
     end = partial.value.offset + partial.value.length;
-    const std::string line = ValueLine(partial);
+    line += '\n';
     if (line.size() > kMaxRecordLineBytes) {
       return refuse(
           fmt::format("a line of {} bytes; it has at most {}", line.size(), kMaxRecordLineBytes));
@@ -223,7 +125,8 @@ Result<std::string> EncodeBlockRecord(const BlockRecord& record) {
   }
   Xxh3 lines;
   lines.Update(std::string_view{bytes});
-  return bytes + PartRecordSeal(lines, record.values.size());
+  bytes += PartRecordSeal(lines, record.values.size());
+  return bytes;
 }
 
 Result<BlockRecord> ParseBlockRecord(std::string_view bytes, const std::string& path) {
@@ -233,17 +136,10 @@ Result<BlockRecord> ParseBlockRecord(std::string_view bytes, const std::string& 
   const auto take = [&](std::string_view line, const std::string& where) -> Status {
     if (!has_head) {
       has_head = true;
-      ManifestSource source;
-      return ReadWithAdvice(line, where, kHeadShape, [&](int field, const JsonValue& value) {
-        return TakeHead(field, value, record, source);
-      });
+      return ReadWithAdvice(line, where, kBlockHeadTable, record);
     }
     PartialValue partial;
-    TakenDigest taken;
-    RESHARD_RETURN_IF_ERROR(
-        ReadWithAdvice(line, where, kLineShape, [&](int field, const JsonValue& value) {
-          return TakeField(field, value, partial, taken);
-        }));
+    RESHARD_RETURN_IF_ERROR(ReadWithAdvice(line, where, kLineTable, partial));
     if (const auto fault = PartialValueFault(partial, end, record)) {
       return CorruptError(fmt::format("{}: {}; {}", Escape(where), *fault, kManifestAdvice));
     }

@@ -40,67 +40,10 @@ Status Refuse(const std::string& fault) {
   return InvalidArgumentError(fmt::format("a manifest cannot hold this: {}", fault));
 }
 
-Result<std::string> CheckedDigest(const std::string& digest) {
-  if (const auto fault = OptionalDigestFault(digest)) return Refuse(*fault);
-  return DigestOrNull(digest);
-}
-
-// Appends an array of the members that `encode(entry)` gives each object, brackets included.
-template <typename Entry, typename Encode>
-Status AppendObjects(const std::vector<Entry>& entries, Encode encode, std::string& out) {
-  out += "[";
-  for (const Entry& entry : entries) {
-    RESHARD_ASSIGN_OR_RETURN(const std::string members, encode(entry));
-    fmt::format_to(std::back_inserter(out), "{}\n    {{\n{}\n    }}",
-                   &entry == entries.data() ? "" : ",", members);
-  }
-  out += entries.empty() ? "]" : "\n  ]";
-  return {};
-}
-
-// The members that a file and a source have in common.
 template <typename Entry>
-Result<std::string> Common(const Entry& entry) {
-  RESHARD_ASSIGN_OR_RETURN(const std::string digest, CheckedDigest(entry.digest));
-  return fmt::format("      \"path\": {},\n      \"size\": {},\n      \"digest\": {}",
-                     BytesAsJson(entry.path), entry.size, digest);
-}
-
-Result<std::string> EncodeFile(const ManifestFile& file) {
-  RESHARD_ASSIGN_OR_RETURN(const std::string common, Common(file));
-  if (const auto fault = DigestFault(file.record_digest)) return Refuse(*fault);
-  if (const auto fault = OptionalDigestFault(file.key_check)) return Refuse(*fault);
-  std::string encryption;
-  if (file.encryption) {
-    encryption =
-        fmt::format(",\n      \"encryption\": \"{}\"", EncryptionModeName(*file.encryption));
-  }
-  if (!file.key_check.empty()) {
-    encryption += fmt::format(",\n      \"key_check\": \"{}\"", file.key_check);
-  }
-  return fmt::format(
-      "{}{},\n      \"record\": {{\n        \"path\": {},\n        \"size\": {},\n        "
-      "\"digest\": \"{}\"\n      }}",
-      common, encryption, BytesAsJson(RecordPath(file.path)), file.record_size, file.record_digest);
-}
-
-Result<std::string> EncodeStamp(const SourceStamp& stamp) {
-  return fmt::format(
-      "      \"path\": {},\n      \"size\": {},\n      \"mtime_ns\": {},\n      \"inode\": {}",
-      BytesAsJson(stamp.path), stamp.size, static_cast<uint64_t>(stamp.mtime_ns), stamp.inode);
-}
-
-// Sorts by path, and refuses the first entry that `fault(entry, path before it)` speaks against.
-template <typename Entry, typename EntryFault>
-Status SortAndCheck(std::vector<Entry>& entries, EntryFault fault) {
+void SortByPath(std::vector<Entry>& entries) {
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.path < b.path; });
-  std::string_view previous;
-  for (const Entry& entry : entries) {
-    if (const auto found = fault(entry, previous)) return Refuse(*found);
-    previous = entry.path;
-  }
-  return {};
 }
 
 // About as many bytes as the text has, a few more. To append to a text that is too short copies it.
@@ -115,180 +58,6 @@ size_t TextBytes(const Manifest& manifest) {
   return bytes;
 }
 
-enum Field : int {
-  kDocument,
-  kSchemaVersion,
-  kToolName,
-  kToolVersion,
-  kPlan,
-  kSourceStrategy,
-  kTargetStrategy,
-  kSourcePath,
-  kSourceSize,
-  kSourceDigest,
-  kSource,
-  kStampPath,
-  kStampSize,
-  kStampTime,
-  kStampInode,
-  kStamp,
-  kFilePath,
-  kFileSize,
-  kFileDigest,
-  kFileEncryption,
-  kFileKeyCheck,
-  kRecordPath,
-  kRecordSize,
-  kRecordDigest,
-  kFile,
-  kSeal,
-  kOther,
-};
-
-using enum JsonKind;
-
-constexpr JsonShape kToolMembers[] = {{"name", kString, kToolName},
-                                      {"version", kBytes, kToolVersion}};
-constexpr JsonShape kStrategyMembers[] = {{"source", kStringOrNull, kSourceStrategy},
-                                          {"target", kStringOrNull, kTargetStrategy}};
-constexpr JsonShape kManifestSourceMembers[] = {{"path", kBytes, kSourcePath},
-                                                {"size", kUnsigned, kSourceSize},
-                                                {"digest", kStringOrNull, kSourceDigest}};
-constexpr JsonShape kStampMembers[] = {{"path", kBytes, kStampPath},
-                                       {"size", kUnsigned, kStampSize},
-                                       {"mtime_ns", kUnsigned, kStampTime},
-                                       {"inode", kUnsigned, kStampInode}};
-constexpr JsonShape kRecordMembers[] = {{"path", kBytes, kRecordPath},
-                                        {"size", kUnsigned, kRecordSize},
-                                        {"digest", kString, kRecordDigest}};
-constexpr JsonShape kFileMembers[] = {{"path", kBytes, kFilePath},
-                                      {"size", kUnsigned, kFileSize},
-                                      {"digest", kStringOrNull, kFileDigest},
-                                      {"encryption", kString, kFileEncryption, {}, true},
-                                      {"key_check", kString, kFileKeyCheck, {}, true},
-                                      {"record", kObject, kOther, kRecordMembers}};
-constexpr JsonShape kManifestSourceElement[] = {
-    {nullptr, kObject, kSource, kManifestSourceMembers}};
-constexpr JsonShape kStampElement[] = {{nullptr, kObject, kStamp, kStampMembers}};
-constexpr JsonShape kFileElement[] = {{nullptr, kObject, kFile, kFileMembers}};
-constexpr JsonShape kMembers[] = {
-    {"schema_version", kUnsigned, kSchemaVersion},
-    {"tool", kObject, kOther, kToolMembers},
-    {"plan", kString, kPlan},
-    {"strategies", kObject, kOther, kStrategyMembers},
-    {"sources", kArray, kOther, kManifestSourceElement},
-    {"stamps", kArray, kOther, kStampElement},
-    {"files", kArray, kOther, kFileElement},
-    {"digest", kString, kSeal},
-};
-constexpr JsonShape kManifestShape = {nullptr, kObject, kDocument, kMembers};
-
-// Schema 2: without stamps.
-constexpr uint64_t kOldSchema = 2;
-constexpr std::string_view kOldBegin = "{\n  \"schema_version\": 2,\n";
-constexpr JsonShape kOldMembers[] = {
-    {"schema_version", kUnsigned, kSchemaVersion},
-    {"tool", kObject, kOther, kToolMembers},
-    {"plan", kString, kPlan},
-    {"strategies", kObject, kOther, kStrategyMembers},
-    {"sources", kArray, kOther, kManifestSourceElement},
-    {"files", kArray, kOther, kFileElement},
-    {"digest", kString, kSeal},
-};
-constexpr JsonShape kOldShape = {nullptr, kObject, kDocument, kOldMembers};
-
-class ManifestReader {
- public:
-  explicit ManifestReader(uint64_t schema) : schema_(schema) {}
-
-  Status Take(int field, const JsonValue& value) {
-    switch (static_cast<Field>(field)) {
-      case kSchemaVersion:
-        return CheckSchemaVersion(value, schema_);
-      case kToolName:
-        if (*value.text == kManifestTool) return {};
-        return CorruptError(
-            fmt::format("written by {}, not by {}", Quote(*value.text), kManifestTool));
-      case kToolVersion:
-        manifest_.tool_version = std::move(*value.text);
-        return {};
-      case kPlan:
-        manifest_.plan = std::move(*value.text);
-        return CorruptIf(FingerprintFault(manifest_.plan));
-      case kSourceStrategy:
-        return SetDigest(value, manifest_.source_strategy);
-      case kTargetStrategy:
-        return SetDigest(value, manifest_.target_strategy);
-      case kSourcePath:
-        source_.path = std::move(*value.text);
-        return CorruptIf(SourceFault(source_, LastPath(manifest_.sources)));
-      case kSourceSize:
-        source_.size = value.number;
-        return {};
-      case kSourceDigest:
-        return SetDigest(value, source_.digest);
-      case kSource:
-        manifest_.sources.push_back(std::exchange(source_, {}));
-        return {};
-      case kStampPath:
-        stamp_.path = std::move(*value.text);
-        return CorruptIf(StampFault(stamp_, LastPath(manifest_.stamps)));
-      case kStampSize:
-        stamp_.size = value.number;
-        return {};
-      case kStampTime:
-        stamp_.mtime_ns = static_cast<int64_t>(value.number);
-        return {};
-      case kStampInode:
-        stamp_.inode = value.number;
-        return {};
-      case kStamp:
-        manifest_.stamps.push_back(std::exchange(stamp_, {}));
-        return {};
-      case kFilePath:
-        file_.path = std::move(*value.text);
-        return CorruptIf(FileFault(file_, LastPath(manifest_.files)));
-      case kFileSize:
-        file_.size = value.number;
-        return {};
-      case kFileDigest:
-        return SetDigest(value, file_.digest);
-      case kFileEncryption:
-        file_.encryption = ParseEncryptionMode(*value.text);
-        if (file_.encryption) return {};
-        return CorruptError(fmt::format("{} is not an encryption mode", Quote(*value.text)));
-      case kFileKeyCheck:
-        return SetDigest(value, file_.key_check);
-      case kRecordPath:
-        if (*value.text == RecordPath(file_.path)) return {};
-        return CorruptError(fmt::format("expected {}, found {}", Quote(RecordPath(file_.path)),
-                                        Quote(*value.text)));
-      case kRecordSize:
-        file_.record_size = value.number;
-        return {};
-      case kRecordDigest:
-        return SetDigest(value, file_.record_digest);
-      case kFile:
-        manifest_.files.push_back(std::exchange(file_, {}));
-        return {};
-      case kDocument:
-      case kSeal:  // compared before
-      case kOther:
-        return {};
-    }
-    return {};
-  }
-
-  Manifest TakeManifest() { return std::move(manifest_); }
-
- private:
-  uint64_t schema_;
-  Manifest manifest_;
-  ManifestSource source_;  // those being read
-  SourceStamp stamp_;
-  ManifestFile file_;
-};
-
 constexpr std::string_view kSealBegin = ",\n  \"digest\": \"";
 constexpr std::string_view kSealEnd = "\"\n}\n";
 
@@ -301,6 +70,99 @@ std::string_view SealedBytes(std::string_view bytes) {
   }
   return bytes.substr(0, bytes.size() - seal);
 }
+
+struct ToolName {
+  static constexpr JsonKind kKind = JsonKind::kString;
+  static Status Take(JsonValue& value, Manifest& /*manifest*/) {
+    if (*value.text == kManifestTool) return {};
+    return CorruptError(fmt::format("written by {}, not by {}", Quote(*value.text), kManifestTool));
+  }
+  static void Put(const Manifest& /*manifest*/, JsonText& text) { text.Word(kManifestTool); }
+};
+
+struct AsEncryption {
+  using Mode = std::optional<TargetSpec::EncryptionMode>;
+
+  static constexpr JsonKind kKind = JsonKind::kString;
+  static Status Take(JsonValue& value, Mode& mode) {
+    mode = ParseEncryptionMode(*value.text);
+    if (mode) return {};
+    return CorruptError(fmt::format("{} is not an encryption mode", Quote(*value.text)));
+  }
+  static void Put(const Mode& mode, JsonText& text) { text.Word(EncryptionModeName(*mode)); }
+};
+
+struct PathOfRecord {
+  static constexpr JsonKind kKind = JsonKind::kBytes;
+  static Status Take(JsonValue& value, ManifestFile& file) {
+    const std::string expected = RecordPath(file.path);
+    if (*value.text == expected) return {};
+    return CorruptError(fmt::format("expected {}, found {}", Quote(expected), Quote(*value.text)));
+  }
+  static void Put(const ManifestFile& file, JsonText& text) { text.Bytes(RecordPath(file.path)); }
+};
+
+// The digest of the text before it.
+struct Seal {
+  static constexpr JsonKind kKind = JsonKind::kString;
+  // ParseManifest has compared it.
+  static Status Take(JsonValue& /*value*/, Manifest& /*manifest*/) { return {}; }
+  static void Put(const Manifest& /*manifest*/, JsonText& text) {
+    constexpr size_t kName = kSealBegin.size() - 1;  // without a quote
+    Xxh3 digest;
+    digest.Update(text.text().substr(0, text.text().size() - kName));
+    text.Word(digest.HexDigest());
+  }
+};
+
+constexpr JsonTable kToolTable{
+    JsonFact<Manifest, ToolName>("name"),
+    JsonField<&Manifest::tool_version, AsBytes>("version"),
+};
+constexpr JsonTable kStrategyTable{
+    JsonField<&Manifest::source_strategy, AsDigestOrNull>("source"),
+    JsonField<&Manifest::target_strategy, AsDigestOrNull>("target"),
+};
+constexpr JsonTable kStampTable{
+    JsonField<&SourceStamp::path, AsBytes>("path").CheckedBy<StampFault>(),
+    JsonField<&SourceStamp::size, AsUnsigned>("size"),
+    JsonField<&SourceStamp::mtime_ns, AsUnsigned>("mtime_ns"),
+    JsonField<&SourceStamp::inode, AsUnsigned>("inode"),
+};
+constexpr JsonTable kRecordTable{
+    JsonFact<ManifestFile, PathOfRecord>("path"),
+    JsonField<&ManifestFile::record_size, AsUnsigned>("size"),
+    JsonField<&ManifestFile::record_digest, AsDigest>("digest"),
+};
+constexpr JsonTable kFileTable{
+    JsonField<&ManifestFile::path, AsBytes>("path").CheckedBy<FileFault>(),
+    JsonField<&ManifestFile::size, AsUnsigned>("size"),
+    JsonField<&ManifestFile::digest, AsDigestOrNull>("digest"),
+    JsonField<&ManifestFile::encryption, AsEncryption>("encryption").OrNone(),
+    JsonField<&ManifestFile::key_check, AsDigest>("key_check").OrNone(),
+    JsonFact<ManifestFile, AsObject<kRecordTable>>("record"),
+};
+
+template <uint64_t kSchema, typename... Stamps>
+constexpr auto ManifestTable(Stamps... stamps) {
+  return JsonTable{
+      JsonFact<Manifest, SchemaVersion<kSchema>>("schema_version"),
+      JsonFact<Manifest, AsObject<kToolTable>>("tool"),
+      JsonField<&Manifest::plan, AsFingerprint>("plan"),
+      JsonFact<Manifest, AsObject<kStrategyTable>>("strategies"),
+      JsonField<&Manifest::sources, AsList<AsObject<kSourceTable>>>("sources"),
+      stamps...,
+      JsonField<&Manifest::files, AsList<AsObject<kFileTable>>>("files"),
+      JsonFact<Manifest, Seal>("digest"),
+  };
+}
+
+constexpr JsonTable kManifestTable = ManifestTable<kManifestSchema>(
+    JsonField<&Manifest::stamps, AsList<AsObject<kStampTable>>>("stamps"));
+
+// Schema 2: without stamps.
+constexpr std::string_view kOldBegin = "{\n  \"schema_version\": 2,\n";
+constexpr JsonTable kOldTable = ManifestTable<2>();
 
 }  // namespace
 
@@ -369,34 +231,15 @@ std::string ManifestSeal(std::string_view bytes) {
 
 Result<std::string> EncodeManifest(Manifest manifest) {
   RESHARD_RETURN_IF_ERROR(CheckFingerprint(manifest.plan));
-  RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.sources, SourceFault));
-  RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.stamps, StampFault));
-  RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.files, FileFault));
-  RESHARD_ASSIGN_OR_RETURN(const std::string source, CheckedDigest(manifest.source_strategy));
-  RESHARD_ASSIGN_OR_RETURN(const std::string target, CheckedDigest(manifest.target_strategy));
+  SortByPath(manifest.sources);
+  SortByPath(manifest.stamps);
+  SortByPath(manifest.files);
   std::string bytes;
   bytes.reserve(TextBytes(manifest));
-  fmt::format_to(std::back_inserter(bytes),
-                 R"({{
-  "schema_version": {},
-  "tool": {{
-    "name": "{}",
-    "version": {}
-  }},
-  "plan": "{}",
-  "strategies": {{
-    "source": {},
-    "target": {}
-  }},
-  "sources": )",
-                 kManifestSchema, kManifestTool, BytesAsJson(manifest.tool_version), manifest.plan,
-                 source, target);
-  RESHARD_RETURN_IF_ERROR(AppendObjects(manifest.sources, Common<ManifestSource>, bytes));
-  bytes += ",\n  \"stamps\": ";
-  RESHARD_RETURN_IF_ERROR(AppendObjects(manifest.stamps, EncodeStamp, bytes));
-  bytes += ",\n  \"files\": ";
-  RESHARD_RETURN_IF_ERROR(AppendObjects(manifest.files, EncodeFile, bytes));
-  bytes += ManifestSeal(bytes);
+  if (const auto fault = AppendJson(kManifestTable, manifest, JsonText::Style::kIndented, bytes)) {
+    return Refuse(*fault);
+  }
+  bytes += '\n';
   if (bytes.size() > kMaxManifestBytes) {
     return Refuse(fmt::format("{} bytes; it has at most {}", bytes.size(), kMaxManifestBytes));
   }
@@ -435,17 +278,16 @@ Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path) 
           Quote(bytes.substr(sealed.size() + kSealBegin.size(), kDigestDigits)), kManifestAdvice));
     }
   }
-  const bool is_old = bytes.starts_with(kOldBegin);
-  ManifestReader reader(is_old ? kOldSchema : kManifestSchema);
-  RESHARD_RETURN_IF_ERROR(
-      ReadWithAdvice(bytes, path, is_old ? kOldShape : kManifestShape,
-                     [&](int field, const JsonValue& value) { return reader.Take(field, value); }));
+  Manifest manifest;
+  RESHARD_RETURN_IF_ERROR(bytes.starts_with(kOldBegin)
+                              ? ReadWithAdvice(bytes, path, kOldTable, manifest)
+                              : ReadWithAdvice(bytes, path, kManifestTable, manifest));
   if (!has_seal) {
     return CorruptError(fmt::format(
         "{}: byte {}: the member \"digest\" is not formatted as at the end of a manifest; {}",
         Escape(path), bytes.size(), kManifestAdvice));
   }
-  return reader.TakeManifest();
+  return manifest;
 }
 
 }  // namespace reshard

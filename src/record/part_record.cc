@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 #include <utility>
 
 #include "src/base/number_text.h"
@@ -19,65 +18,24 @@ Status Refuse(const std::string& path, const std::string& fault) {
       fmt::format("a part record of {} cannot hold this: {}", Quote(path), fault));
 }
 
-enum PartHeadField : int {
-  kPartDigest = kAfterHeadFields,
-  kPartSourceDigest,
-  kPartLost,
-  kPartLostName,
-  kPartLostValues,
-  kPartLostZeros,
+constexpr JsonTable kLostTable{
+    JsonField<&LostValues::name, AsBytes>("name"),
+    JsonField<&LostValues::values, AsUnsigned>("values"),
+    JsonField<&LostValues::zeros, AsUnsigned>("zeros").OrNone(),
 };
-
-using enum JsonKind;
-
-constexpr JsonShape kPartSourceMembers[] = {{"path", kBytes, kHeadSourcePath},
-                                            {"size", kUnsigned, kHeadSourceSize},
-                                            {"digest", kStringOrNull, kPartSourceDigest}};
-constexpr JsonShape kPartSourceElement[] = {{nullptr, kObject, kHeadSource, kPartSourceMembers}};
-constexpr JsonShape kPartLostMembers[] = {{"name", kBytes, kPartLostName},
-                                          {"values", kUnsigned, kPartLostValues},
-                                          {"zeros", kUnsigned, kPartLostZeros, {}, true}};
-constexpr JsonShape kPartLostElement[] = {{nullptr, kObject, kPartLost, kPartLostMembers}};
-constexpr JsonShape kPartHeadMembers[] = {
-    {"schema_version", kUnsigned, kHeadSchemaVersion},
-    {"plan", kString, kHeadPlan},
-    {"path", kBytes, kHeadPath},
-    {"size", kUnsigned, kHeadSize},
-    {"digest", kStringOrNull, kPartDigest},
-    {"block_bytes", kUnsigned, kHeadBlockBytes},
-    {"blocks", kArray, kHeadOther, kHeadBlockElement},
-    {"sources", kArray, kHeadOther, kPartSourceElement},
-    {"lost", kArray, kHeadOther, kPartLostElement, true},
-};
-constexpr JsonShape kPartHeadShape = {nullptr, kObject, kHead, kPartHeadMembers};
-
-constexpr JsonShape kValueShape = {nullptr, kObject, kValueObject, kValueMembers};
-
-Status TakeField(int field, const JsonValue& value, PartRecordHead& head, ManifestSource& source,
-                 LostValues& lost) {
-  switch (field) {
-    case kPartLost:
-      head.lost.push_back(std::exchange(lost, {}));
-      return {};
-    case kPartLostName:
-      lost.name = std::move(*value.text);
-      return {};
-    case kPartLostValues:
-      lost.values = value.number;
-      return {};
-    case kPartLostZeros:
-      lost.zeros = value.number;
-      return {};
-    case kPartDigest:
-      return SetDigest(value, head.digest);
-    case kPartSourceDigest:
-      return SetDigest(value, source.digest);
-    case kHead:
-      return CorruptIf(HeadFault(head));
-    default:
-      return TakeHeadField(field, value, head, source);
-  }
-}
+constexpr JsonTable kPartHeadTable =
+    JsonTable{
+        JsonFact<PartRecordHead, SchemaVersion<kRecordSchema>>("schema_version"),
+        JsonField<&PartRecordHead::plan, AsFingerprint>("plan"),
+        JsonField<&PartRecordHead::path, AsTargetPath>("path"),
+        JsonField<&PartRecordHead::size, AsUnsigned>("size"),
+        JsonField<&PartRecordHead::digest, AsDigestOrNull>("digest"),
+        JsonFact<PartRecordHead, BlockBytes>("block_bytes"),
+        JsonField<&PartRecordHead::blocks, AsList<AsDigest>>("blocks"),
+        JsonField<&PartRecordHead::sources, AsList<AsObject<kSourceTable>>>("sources"),
+        JsonField<&PartRecordHead::lost, AsList<AsObject<kLostTable>>>("lost").OrNone(),
+    }
+        .CheckedBy<HeadFault>();
 
 constexpr size_t kMostText = 512;  // of a few lines
 
@@ -157,50 +115,20 @@ Status PartRecordEncoder::WriteHead(const PartRecordHead& head) {
   path_ = head.path;
   target_size_ = head.size;
   has_digests_ = !head.digest.empty();
-  Fault fault = FingerprintFault(head.plan);
-  if (!fault) fault = OptionalDigestFault(head.digest);
-  if (!fault) fault = HeadFault(head);
+  std::string line;
+  Fault fault = HeadFault(head);
+  if (!fault) fault = AppendJson(kPartHeadTable, head, JsonText::Style::kLine, line);
   if (fault) return Refuse(path_, *fault);
-  std::string line = fmt::format(
-      R"({{"schema_version":{},"plan":"{}","path":{},"size":{},"digest":{},"block_bytes":{},"blocks":[)",
-      kRecordSchema, head.plan, BytesAsJson(head.path), head.size, DigestOrNull(head.digest),
-      kDigestBlockBytes);
-  for (const std::string& block : head.blocks) {
-    if (const auto wrong = DigestFault(block)) return Refuse(path_, *wrong);
-    fmt::format_to(std::back_inserter(line), "{}\"{}\"", &block == head.blocks.data() ? "" : ",",
-                   block);
-  }
-  line += R"(],"sources":[)";
-  std::string_view previous;
-  for (const ManifestSource& source : head.sources) {
-    fault = SourceFault(source, previous);
-    if (!fault) fault = OptionalDigestFault(source.digest);
-    if (fault) return Refuse(path_, *fault);
-    fmt::format_to(std::back_inserter(line), R"({}{{"path":{},"size":{},"digest":{}}})",
-                   previous.empty() ? "" : ",", BytesAsJson(source.path), source.size,
-                   DigestOrNull(source.digest));
-    previous = source.path;
-  }
-  line += ']';
-  if (!head.lost.empty()) line += R"(,"lost":[)";
-  for (const LostValues& lost : head.lost) {
-    fmt::format_to(std::back_inserter(line), R"({}{{"name":{},"values":{})",
-                   &lost == head.lost.data() ? "" : ",", BytesAsJson(lost.name), lost.values);
-    if (lost.zeros > 0) line += fmt::format(R"(,"zeros":{})", lost.zeros);
-    line += '}';
-  }
-  if (!head.lost.empty()) line += ']';
-  return Write(line + "}\n");
+  return Write(line + '\n');
 }
 
 Status PartRecordEncoder::WriteValue(const RecordedValue& value) {
+  line_.clear();
   Fault fault = ValueFault(value, end_, target_size_, has_digests_);
-  if (!fault) fault = OptionalDigestFault(value.digest);
+  if (!fault) fault = AppendJson(kValueTable, value, JsonText::Style::kLine, line_);
   if (fault) return Refuse(path_, *fault);
   end_ = value.offset + value.length;
   ++values_;
-  line_.clear();
-  AppendValueAsJson(value, line_);
   line_ += '\n';
   return Write(line_);
 }
@@ -230,21 +158,14 @@ Status PartRecordParser::Feed(std::string_view bytes) {
 
 Status PartRecordParser::TakeHead(std::string_view line, const std::string& where) {
   PartRecordHead head;
-  ManifestSource source;
-  LostValues lost;
-  RESHARD_RETURN_IF_ERROR(
-      ReadWithAdvice(line, where, kPartHeadShape, [&](int field, const JsonValue& value) {
-        return TakeField(field, value, head, source, lost);
-      }));
+  RESHARD_RETURN_IF_ERROR(ReadWithAdvice(line, where, kPartHeadTable, head));
   head_ = std::move(head);
   return {};
 }
 
 Status PartRecordParser::TakeValue(std::string_view line, const std::string& where) {
   RecordedValue value;
-  RESHARD_RETURN_IF_ERROR(ReadWithAdvice(
-      line, where, kValueShape,
-      [&](int field, const JsonValue& part) { return TakeValueField(field, part, value); }));
+  RESHARD_RETURN_IF_ERROR(ReadWithAdvice(line, where, kValueTable, value));
   if (const auto fault = ValueFault(value, end_, head_->size, !head_->digest.empty())) {
     return CorruptError(fmt::format("{}: {}; {}", Escape(where), *fault, kManifestAdvice));
   }

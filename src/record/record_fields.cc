@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <limits>
 #include <utility>
 
 #include "src/base/quote.h"
-#include "src/base/status_macros.h"
 #include "src/record/strict_json.h"
 
 namespace reshard {
@@ -17,15 +14,22 @@ namespace {
 constexpr size_t kMaxFingerprint = 64;
 constexpr size_t kMaxPath = 4095;
 
+// Without branches on digits, which nothing predicts.
 bool IsHex(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  bool is_hex = true;
+  for (const char c : text) {
+    const bool is_number = static_cast<unsigned char>(c - '0') < 10;
+    const bool is_letter = static_cast<unsigned char>(c - 'a') < 6;
+    is_hex = is_hex & (is_number | is_letter);
+  }
+  return is_hex;
 }
 
-Fault OrderFault(std::string_view path, std::string_view previous) {
-  if (previous.empty() || previous < path) return std::nullopt;
-  return fmt::format("path {} after {}, but paths are sorted and occur once", Quote(path),
-                     Quote(previous));
+template <typename Entry>
+Fault OrderFault(const Entry& entry, const Entry* previous) {
+  if (previous == nullptr || previous->path < entry.path) return std::nullopt;
+  return fmt::format("path {} after {}, but paths are sorted and occur once", Quote(entry.path),
+                     Quote(previous->path));
 }
 
 // Where `digests` says that there is one, or that there is none.
@@ -53,24 +57,6 @@ Fault BoxFault(const RecordedValue& value) {
     }
   }
   return std::nullopt;
-}
-
-Status AddDim(uint64_t number, std::vector<int64_t>& dims) {
-  if (dims.size() == kMaxDims) {
-    return CorruptError(fmt::format("more than {} dims", kMaxDims));
-  }
-  if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    return CorruptError(fmt::format("{} is no size of a dim: 2^63 or more", number));
-  }
-  dims.push_back(static_cast<int64_t>(number));
-  return {};
-}
-
-Status SetDType(const std::string& name, DType& dtype) {
-  const auto known = ParseDType(name);
-  if (!known) return CorruptError(fmt::format("{} is not a dtype", Quote(name)));
-  dtype = *known;
-  return {};
 }
 
 }  // namespace
@@ -105,22 +91,22 @@ Fault RelativePathFault(std::string_view path) {
   return std::nullopt;
 }
 
-Fault FileFault(const ManifestFile& file, std::string_view previous) {
+Fault FileFault(const ManifestFile& file, const ManifestFile* previous) {
   if (const auto fault = TargetPathFault(file.path)) {
     return fmt::format("path {}: {}", Quote(file.path), *fault);
   }
-  return OrderFault(file.path, previous);
+  return OrderFault(file, previous);
 }
 
-Fault SourceFault(const ManifestSource& source, std::string_view previous) {
+Fault SourceFault(const ManifestSource& source, const ManifestSource* previous) {
   if (const auto fault = RelativePathFault(source.path)) {
     return fmt::format("path {}: {}", Quote(source.path), *fault);
   }
-  return OrderFault(source.path, previous);
+  return OrderFault(source, previous);
 }
 
-Fault StampFault(const SourceStamp& stamp, std::string_view previous) {
-  return OrderFault(stamp.path, previous);
+Fault StampFault(const SourceStamp& stamp, const SourceStamp* previous) {
+  return OrderFault(stamp, previous);
 }
 
 Fault HeadFault(const PartRecordHead& head) {
@@ -168,121 +154,37 @@ Fault ValueFault(const RecordedValue& value, uint64_t end, uint64_t target_size,
   return fmt::format("parameter {}: {}", Quote(value.name), *fault);
 }
 
-Status TakeValueField(int field, const JsonValue& value, RecordedValue& out) {
-  switch (field) {
-    case kValueName:
-      out.name = std::move(*value.text);
-      return {};
-    case kValueDType:
-      return SetDType(*value.text, out.dtype);
-    case kValueCastFrom:
-      return SetDType(*value.text, out.cast_from.emplace());
-    case kValueFullShape:
-      return AddDim(value.number, out.full_shape);
-    case kValueBoxBegin:
-      return AddDim(value.number, out.box.begin);
-    case kValueBoxExtent:
-      return AddDim(value.number, out.box.extent);
-    case kValueOffset:
-      out.offset = value.number;
-      return {};
-    case kValueLength:
-      out.length = value.number;
-      return {};
-    case kValueDigest:
-      return SetDigest(value, out.digest);
-    default:
-      return {};
+Status SchemaError(uint64_t found, uint64_t known) {
+  return UnsupportedError(
+      fmt::format("{}, but this reshard knows {}; use the version that wrote it", found, known));
+}
+
+Status BlockBytesError(uint64_t found, uint64_t known) {
+  return CorruptError(fmt::format("expected {}, found {}", known, found));
+}
+
+Status AsDType::Take(JsonValue& value, DType& dtype) {
+  const auto known = ParseDType(*value.text);
+  if (!known) return CorruptError(fmt::format("{} is not a dtype", Quote(*value.text)));
+  dtype = *known;
+  return {};
+}
+
+Status AsDim::CheckRoom(size_t items) {
+  return items < kMaxDims ? Status() : CorruptError(fmt::format("more than {} dims", kMaxDims));
+}
+
+Status AsDim::Take(JsonValue& value, int64_t& dim) {
+  if (!std::in_range<int64_t>(value.number)) {
+    return CorruptError(fmt::format("{} is no size of a dim: 2^63 or more", value.number));
   }
-}
-
-Status CorruptIf(const Fault& fault) {
-  if (fault) return CorruptError(*fault);
+  dim = static_cast<int64_t>(value.number);
   return {};
 }
 
-Status SetDigest(const JsonValue& value, std::string& digest) {
-  digest.clear();
-  if (value.text == nullptr) return {};
-  RESHARD_RETURN_IF_ERROR(CorruptIf(DigestFault(*value.text)));
-  digest = std::move(*value.text);
-  return {};
-}
-
-Status CheckSchemaVersion(const JsonValue& value, uint64_t known) {
-  if (value.number == known) return {};
-  return UnsupportedError(fmt::format(
-      "{}, but this reshard knows {}; use the version that wrote it", value.number, known));
-}
-
-Status CheckBlockBytes(const JsonValue& value) {
-  if (value.number == kDigestBlockBytes) return {};
-  return CorruptError(fmt::format("expected {}, found {}", kDigestBlockBytes, value.number));
-}
-
-Status ReadWithAdvice(std::string_view text, const std::string& where, const JsonShape& shape,
-                      const JsonSink& sink) {
-  Status status = ReadStrictJson(text, where, shape, sink);
+Status WithAdvice(const Status& status) {
   if (status.code() != StatusCode::kCorrupt) return status;
   return CorruptError(fmt::format("{}; {}", status.message(), kManifestAdvice));
-}
-
-void AppendValueAsJson(const RecordedValue& value, std::string& json) {
-  json += R"({"name":)";
-  AppendBytesAsJson(value.name, json);
-  // Room for all pieces, so that each is only copied.
-  constexpr size_t kMostWords = 256;
-  constexpr size_t kMostOfNumber = std::numeric_limits<uint64_t>::digits10 + 2;  // and a comma
-  const Box& box = value.box;
-  const size_t numbers = value.full_shape.size() + box.begin.size() + box.extent.size() + 2;
-  const size_t begin = json.size();
-  json.resize(begin + kMostWords + numbers * kMostOfNumber + value.digest.size());
-  char* to = json.data() + begin;
-  const auto put = [&to](std::string_view text) { to = std::copy(text.begin(), text.end(), to); };
-  const auto put_number = [&to](auto number) {
-    to = std::to_chars(to, to + kMostOfNumber, number).ptr;
-  };
-  const auto put_numbers = [&](const std::vector<int64_t>& list) {
-    for (const int64_t& number : list) {
-      if (&number != list.data()) *to++ = ',';
-      put_number(number);
-    }
-  };
-  put(R"(,"dtype":")");
-  put(DTypeName(value.dtype));
-  put(R"(","full_shape":[)");
-  put_numbers(value.full_shape);
-  put(R"(],"box":{"begin":[)");
-  put_numbers(box.begin);
-  put(R"(],"extent":[)");
-  put_numbers(box.extent);
-  put(R"(]},"offset":)");
-  put_number(value.offset);
-  put(R"(,"length":)");
-  put_number(value.length);
-  put(R"(,"digest":)");
-  if (value.digest.empty()) {
-    put("null");
-  } else {
-    *to++ = '"';
-    put(value.digest);
-    *to++ = '"';
-  }
-  if (value.cast_from) {
-    put(R"(,"cast_from":")");
-    put(DTypeName(*value.cast_from));
-    *to++ = '"';
-  }
-  *to++ = '}';
-  json.resize(static_cast<size_t>(to - json.data()));
-}
-
-std::string DigestOrNull(const std::string& digest) {
-  return digest.empty() ? "null" : '"' + digest + '"';
-}
-
-Fault OptionalDigestFault(const std::string& digest) {
-  return digest.empty() ? std::nullopt : DigestFault(digest);
 }
 
 }  // namespace reshard

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -18,6 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr unsigned char kFirstHigh = 0x80;
+constexpr size_t kMostDigits = std::numeric_limits<uint64_t>::digits10 + 1;
 constexpr char kFirstPlain = ' ';
 constexpr char kLastPlain = '~';
 
@@ -62,17 +65,18 @@ const char* NameOf(JsonKind kind) {
   return "";
 }
 
-// Follows the shape.
-class ShapeReader final : public JsonReader {
+// Follows the rows.
+class RowReader final : public JsonReader {
  public:
-  ShapeReader(const std::string& where, const JsonShape& shape, const JsonSink& sink)
-      : JsonReader(where), next_(&shape), sink_(sink) {}
+  RowReader(const std::string& where, const JsonMember& document, void* object)
+      : JsonReader(where), next_(&document), document_{object} {}
 
  private:
   using Kind = JsonValue::Kind;
 
   struct Open {
-    const JsonShape* shape;
+    const JsonMember* row;
+    JsonPlace place;
     size_t members = 0;  // that have been taken, or may be missing
   };
 
@@ -90,20 +94,20 @@ class ShapeReader final : public JsonReader {
         fits = is_text || value.kind == Kind::kNull;
         break;
       case JsonKind::kBytes:
-        if (is_text) return GiveBytes(value);
+        if (is_text) return TakeBytes(value);
         break;
       case JsonKind::kObject:
       case JsonKind::kArray:
         break;
     }
-    return fits ? Give(value) : Unexpected(value.Shown());
+    return fits ? Take(value) : Unexpected(value.Shown());
   }
 
   Status OnOpen(bool is_list) override {
     if (next_->kind != (is_list ? JsonKind::kArray : JsonKind::kObject)) {
       return Unexpected(is_list ? "an array" : "an object");
     }
-    open_.push_back({next_});
+    open_.push_back({next_, open_.empty() ? document_ : next_->open(Place())});
     if (is_list) next_ = next_->parts.data();
     return {};
   }
@@ -111,12 +115,13 @@ class ShapeReader final : public JsonReader {
   Status OnKey(const std::string& name) override {
     Open& object = open_.back();
     SkipMissing(object, name);
-    if (object.members == object.shape->parts.size()) {
+    if (object.members == object.row->parts.size()) {
       return Fail(fmt::format("unknown member {}", Quote(name)));
     }
-    const JsonShape& expected = object.shape->parts[object.members];
-    if (name != expected.name) {
-      return Fail(fmt::format("expected the member \"{}\", found {}", expected.name, Quote(name)));
+    const JsonMember& expected = object.row->parts[object.members];
+    if (name != expected.name.bare()) {
+      return Fail(
+          fmt::format("expected the member \"{}\", found {}", expected.name.bare(), Quote(name)));
     }
     next_ = &expected;
     return {};
@@ -125,15 +130,13 @@ class ShapeReader final : public JsonReader {
   Status OnClose(bool is_list) override {
     Open& open = open_.back();
     if (!is_list) SkipMissing(open, {});
-    if (!is_list && open.members != open.shape->parts.size()) {
+    if (!is_list && open.members != open.row->parts.size()) {
       return Fail(
-          fmt::format("the member \"{}\" is missing", open.shape->parts[open.members].name));
+          fmt::format("the member \"{}\" is missing", open.row->parts[open.members].name.bare()));
     }
-    next_ = open.shape;
+    next_ = open.row;
     open_.pop_back();
-    if (!is_list) return Give({});
-    Advance();
-    return {};
+    return Check();
   }
 
   Status SyntaxError(uint64_t offset, std::string_view /*token*/,
@@ -143,21 +146,22 @@ class ShapeReader final : public JsonReader {
 
   // Passes over members that may be missing, up to the one called `name`.
   static void SkipMissing(Open& object, std::string_view name) {
-    const std::span<const JsonShape> members = object.shape->parts;
+    const std::span<const JsonMember> members = object.row->parts;
     size_t at = object.members;
-    while (at < members.size() && members[at].may_miss && members[at].name != name) ++at;
-    if (at == members.size() ? name.empty() : members[at].name == name) object.members = at;
+    while (at < members.size() && members[at].may_miss && members[at].name.bare() != name) ++at;
+    if (at == members.size() ? name.empty() : members[at].name.bare() == name) object.members = at;
   }
 
-  Status Give(const JsonValue& value) {
-    if (const Status status = sink_(next_->field, value); !status.ok()) {
+  JsonPlace Place() const { return open_.empty() ? document_ : open_.back().place; }
+
+  Status Take(JsonValue& value) {
+    if (const Status status = next_->take(value, Place().object); !status.ok()) {
       return Fail(OfValue(status.message()), status.code());
     }
-    Advance();
-    return {};
+    return Check();
   }
 
-  Status GiveBytes(JsonValue value) {
+  Status TakeBytes(JsonValue value) {
     std::optional<std::string> bytes = BytesOfText(*value.text);
     if (!bytes) {
       return Fail(OfValue(fmt::format(
@@ -165,13 +169,21 @@ class ShapeReader final : public JsonReader {
           Quote(*value.text))));
     }
     value.text = &*bytes;
-    return Give(value);
+    return Take(value);
   }
 
-  void Advance() {
-    if (open_.empty()) return;
+  // After the value that came.
+  Status Check() {
+    if (next_->fault != nullptr) {
+      const JsonPlace place = Place();
+      if (const auto fault = next_->fault(place.object, place.previous)) {
+        return Fail(OfValue(*fault));
+      }
+    }
+    if (open_.empty()) return {};
     ++open_.back().members;
-    if (open_.back().shape->kind == JsonKind::kArray) next_ = open_.back().shape->parts.data();
+    if (open_.back().row->kind == JsonKind::kArray) next_ = open_.back().row->parts.data();
+    return {};
   }
 
   Status Unexpected(const std::string& found) const {
@@ -180,23 +192,23 @@ class ShapeReader final : public JsonReader {
 
   // With the name of the next value. Objects and arrays are named by their members.
   std::string OfValue(const std::string& what) const {
-    if (next_->name == nullptr || next_->kind == JsonKind::kObject) return what;
-    return fmt::format("\"{}\": {}", next_->name, what);
+    if (next_->name.empty() || next_->kind == JsonKind::kObject) return what;
+    return fmt::format("\"{}\": {}", next_->name.bare(), what);
   }
 
   Status Fail(const std::string& what, StatusCode code = StatusCode::kCorrupt) const {
     std::string place;
     for (size_t i = 0; i < open_.size(); ++i) {
-      const JsonShape& shape = *open_[i].shape;
-      if (shape.name != nullptr) place += fmt::format("\"{}\"", shape.name);
-      if (shape.kind == JsonKind::kArray) place += fmt::format("[{}]", LevelAt(i + 1).element);
+      const JsonMember& row = *open_[i].row;
+      if (!row.name.empty()) place += fmt::format("\"{}\"", row.name.bare());
+      if (row.kind == JsonKind::kArray) place += fmt::format("[{}]", LevelAt(i + 1).element);
       if (!place.empty() && !place.ends_with(' ')) place += ": ";
     }
     return Error(code, fmt::format("byte {}: {}{}", offset(), place, what));
   }
 
-  const JsonShape* next_;  // of the value that comes next
-  const JsonSink& sink_;
+  const JsonMember* next_;  // of the value that comes next
+  const JsonPlace document_;
   std::vector<Open> open_;  // as the levels
 };
 
@@ -253,9 +265,94 @@ std::optional<std::string> BytesOfText(std::string_view text) {
   return bytes;
 }
 
-Status ReadStrictJson(std::string_view bytes, const std::string& where, const JsonShape& shape,
-                      const JsonSink& sink) {
-  return ShapeReader(where, shape, sink).Read(bytes);
+Fault JsonText::Finish() {
+  out_.resize(size_);
+  return std::move(fault_);
+}
+
+void JsonText::Refuse(Fault fault) {
+  if (!fault_) fault_ = std::move(fault);
+}
+
+void JsonText::Number(uint64_t number) {
+  char* const to = Room(kMostDigits);
+  size_ += static_cast<size_t>(std::to_chars(to, to + kMostDigits, number).ptr - to);
+}
+
+void JsonText::Bytes(std::string_view bytes) {
+  if (IsPlain(bytes)) {
+    Word(bytes);
+  } else {
+    Append(BytesAsJson(bytes));
+  }
+}
+
+void JsonText::Word(std::string_view word) {
+  char* const to = Room(word.size() + 2);
+  to[0] = '"';
+  std::copy(word.begin(), word.end(), to + 1);
+  to[word.size() + 1] = '"';
+  size_ += word.size() + 2;
+}
+
+void JsonText::Object(std::span<const JsonMember> members, const void* object,
+                      const void* previous) {
+  ++depth_;
+  char before = '{';
+  for (const JsonMember& member : members) {
+    if (member.may_miss && !member.is_there(object)) continue;
+    const std::string_view name = member.name.text();
+    if (is_line_) {
+      char* const to = Room(JsonName::kMostBytes);
+      std::memcpy(to, name.data(), JsonName::kMostBytes);  // a fixed number is faster
+      *to = before;
+      size_ += name.size();
+    } else {
+      Append(before);
+      NewLine();
+      Append(name.substr(1));
+      Append(' ');
+    }
+    before = ',';
+    member.put(object, *this);
+    if (member.fault != nullptr) Refuse(member.fault(object, previous));
+  }
+  if (before == '{') Append(before);
+  Close('}', before == '{');
+}
+
+void JsonText::Grow(size_t bytes) {
+  constexpr size_t kLine = 512;
+  out_.resize(size_ + std::max(bytes, kLine));
+}
+
+void JsonText::Append(std::string_view piece) {
+  std::copy(piece.begin(), piece.end(), Room(piece.size()));
+  size_ += piece.size();
+}
+
+void JsonText::Close(char bracket, bool is_empty) {
+  --depth_;
+  if (!is_line_ && !is_empty) NewLine();
+  Append(bracket);
+}
+
+void JsonText::NewLine() {
+  Append('\n');
+  for (size_t i = 0; i < depth_; ++i) Append("  ");
+}
+
+Status ReadStrictJson(std::string_view bytes, const std::string& where, const JsonMember& document,
+                      void* object) {
+  return RowReader(where, document, object).Read(bytes);
+}
+
+Fault AppendJson(const JsonMember& document, const void* object, JsonText::Style style,
+                 std::string& out) {
+  JsonText text(style, out);
+  text.Object(document.parts, object, nullptr);
+  if (document.fault != nullptr) text.Refuse(document.fault(object, nullptr));
+  return text.Finish();
 }
 
 }  // namespace reshard

@@ -59,6 +59,8 @@ const char kSealed[] = R"({
       "path": "rank_1/\"ä\".ckpt",
       "size": 18446744073709551615,
       "digest": null,
+      "encryption": "SM4-CBC",
+      "key_check": "cccccccccccccccccccccccccccccccc",
       "record": {
         "path": "part_records/rank_1/\"ä\".ckpt.jsonl",
         "size": 18446744073709551615,
@@ -84,7 +86,8 @@ Manifest Whole() {
           .sources = {{"rank_0/net\n.ckpt", 7, kDigestB}},
           .stamps = {{"rank_0/net\n.ckpt", 7, -1, 12}},
           .files = {{"rank_0/a.ckpt", 5, kDigestB, 400, kDigestA},
-                    {"rank_1/\"ä\".ckpt", UINT64_MAX, "", UINT64_MAX, kDigestA}}};
+                    {"rank_1/\"ä\".ckpt", UINT64_MAX, "", UINT64_MAX, kDigestA,
+                     TargetSpec::EncryptionMode::kSm4Cbc, std::string(32, 'c')}}};
 }
 
 TEST(ManifestCodec, EncodesSortedWhateverTheOrder) {
