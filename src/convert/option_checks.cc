@@ -211,6 +211,12 @@ Status CheckRecodeOptions(const RecodeOptions& options) {
         "without strategies, files are rewritten whole, as .ckpt or safetensors; use `Convert` to "
         "drop tensors or to make a folder of whole tensors");
   }
+  if (options.decrypt && options.target.encryption) {
+    return InvalidArgumentError("`decrypt` and `encryption` exclude each other; choose one");
+  }
+  if (options.decrypt && options.source.key == nullptr) {
+    return InvalidArgumentError("`decrypt` needs the key of the source files: give `key`");
+  }
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckEncryption(options.target, options.io.target));

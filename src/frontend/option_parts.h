@@ -39,6 +39,7 @@ inline OptionParts PartsOf(DiffOptions& options) {
 inline OptionParts PartsOf(RecodeOptions& options) {
   OptionParts parts = PartsOf(static_cast<ConvertOptions&>(options));
   parts.file_names = &options.files;
+  parts.decrypt = &options.decrypt;
   return parts;
 }
 

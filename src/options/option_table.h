@@ -125,6 +125,7 @@ struct OptionParts {
   SourceSpec* second_source = nullptr;
   std::string* full_tensors = nullptr;  // a checkpoint of full tensors
   std::string* file_names = nullptr;
+  bool* decrypt = nullptr;
   bool* segments = nullptr;
   bool* values = nullptr;
   bool* one_replica = nullptr;
