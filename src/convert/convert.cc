@@ -38,6 +38,7 @@
 #include "src/job/worker_job.h"
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/output_check.h"
+#include "src/os/retries.h"
 #include "src/os/storage_kind.h"
 #include "src/plan/each_file_target.h"
 #include "src/plan/parameter_choice.h"
@@ -360,6 +361,7 @@ inline namespace v0_1 {
 Result<ConvertReport> Convert(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<ConvertReport> {
     const FileUse use;
+    const RetryScope retries(options.run);
     TimelineRecorder timeline(options.record_timeline);
     timeline.Begin("plan");
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
@@ -378,6 +380,7 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
 Result<PlanReport> Plan(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<PlanReport> {
     const FileUse use;
+    const RetryScope retries(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     const MemoryWatch watch(WatchOf(first));
     ConvertOptions sampled = options;
@@ -403,6 +406,7 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
 Result<RecodeReport> Recode(const RecodeOptions& options) {
   return CatchOutOfMemory([&]() -> Result<RecodeReport> {
     const FileUse use;
+    const RetryScope retries(options.run);
     TimelineRecorder timeline(false);
     ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,

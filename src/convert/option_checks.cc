@@ -183,6 +183,7 @@ OptionParts PartsOf(ConvertOptions& options) {
   parts.io = &options.io;
   parts.shard = &options.shard;
   parts.waiting = &options.waiting;
+  parts.retries = &options.run.retries;
   return parts;
 }
 

@@ -15,13 +15,16 @@
 
 namespace reshard {
 
-inline OptionParts PartsOf(VerifyOptions& options) { return {.key = &options.key}; }
+inline OptionParts PartsOf(VerifyOptions& options) {
+  return {.key = &options.key, .retries = &options.run.retries};
+}
 
 inline OptionParts PartsOf(DigestOptions& options) {
   return {.source = &options.source,
           .key = &options.source.key,
           .include = &options.include,
           .exclude = &options.exclude,
+          .retries = &options.run.retries,
           .one_replica = &options.one_replica};
 }
 
@@ -31,9 +34,16 @@ inline OptionParts PartsOf(DiffOptions& options) {
           .key = &options.a.key,
           .include = &options.include,
           .exclude = &options.exclude,
+          .retries = &options.run.retries,
           .second_source = &options.b,
           .values = &options.values,
           .one_replica = &options.one_replica};
+}
+
+inline OptionParts PartsOf(AgainstOptions& options) {
+  OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
+  parts.retries = &options.run.retries;
+  return parts;
 }
 
 inline OptionParts PartsOf(RecodeOptions& options) {
@@ -57,7 +67,8 @@ inline OptionParts PartsOf(MakeStrategyOptions& options) {
 }
 
 inline OptionParts PartsOf(InferStrategyOptions& options) {
-  return {.force = &options.force, .full_tensors = &options.reference};
+  return {
+      .force = &options.force, .retries = &options.run.retries, .full_tensors = &options.reference};
 }
 
 inline OptionParts PartsOf(StrategyConversionOptions& options) {
@@ -75,6 +86,7 @@ inline OptionParts PartsOf(ViewedConversion& options) {
   parts.output = &options.output;
   parts.force = &options.output.force;
   parts.memory_limit = &options.memory_limit;
+  parts.retries = &options.run.retries;
   return parts;
 }
 

@@ -567,6 +567,17 @@ constexpr Option kOptions[] = {
      .help = "map or pread for sources, direct or buffered for targets, or one of each (default "
              "auto)",
      .place = At<&Parts::io>},
+    {.name = "retries",
+     .word = "retries",
+     .type = OptionType::kNumber,
+     .calls = kConversions | kRecodeCall | kMergeCall | kVerifyCall | kDigestCall | kDiffCall |
+              kInferStrategyCall,
+     .group = "Run",
+     .value = "N",
+     .help =
+         "On network and FUSE file systems, repeat failed reads up to N times (default 3), within "
+         "30 s",
+     .place = At<&Parts::retries>},
     {.name = "shard",
      .word = "shard",
      .type = OptionType::kShare,

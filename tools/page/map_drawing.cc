@@ -9,7 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "src/source/shard_grid.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
@@ -79,6 +78,19 @@ std::string AxisWord(std::optional<size_t> dim) {
   return dim ? fmt::format("dimension {}:", *dim) : std::string();
 }
 
+// The parts along each dimension of picture, or box, number `number` in row-major order, and back.
+std::vector<int64_t> PartsAt(int64_t number, const std::vector<int64_t>& cuts) {
+  std::vector<int64_t> parts(cuts.size());
+  for (size_t i = cuts.size(); i-- > 0; number /= cuts[i]) parts[i] = number % cuts[i];
+  return parts;
+}
+
+size_t NumberOf(const std::vector<int64_t>& parts, const std::vector<int64_t>& cuts) {
+  int64_t number = 0;
+  for (size_t i = 0; i < cuts.size(); ++i) number = number * cuts[i] + parts[i];
+  return static_cast<size_t>(number);
+}
+
 // Draws the boxes of a stage.
 class StageDrawing {
  public:
@@ -106,7 +118,7 @@ class StageDrawing {
     }
     std::string out;
     for (int64_t picture = 0; picture < pictures && rows_left_ > 0; ++picture) {
-      const std::vector<int64_t> at = PartAt(picture, outer_cuts);
+      const std::vector<int64_t> at = PartsAt(picture, outer_cuts);
       std::vector<int64_t> parts(stage_.cuts.size());
       std::vector<std::string> words;
       for (size_t i = 0; i < at.size(); ++i) {
@@ -169,8 +181,7 @@ class StageDrawing {
     if (axes_.rows) parts[*axes_.rows] = row;
     for (int64_t column = first; column < end; ++column) {
       if (axes_.columns) parts[*axes_.columns] = column;
-      const auto box = static_cast<size_t>(PartNumber(parts, stage_.cuts));
-      out += fmt::format(" {:<{}} |", texts_[box], width_);
+      out += fmt::format(" {:<{}} |", texts_[NumberOf(parts, stage_.cuts)], width_);
       ++drawn_;
     }
     out += '\n';
