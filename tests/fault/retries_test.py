@@ -34,9 +34,9 @@ def failing(options, source, place, bad=EVERYWHERE, slow=(), **variables):
 
 
 def passing(options, job, original, finished, target):
-    """Up to 3 failures in a row are no matter; of 4 the run dies."""
-    for variables in ({"FAILURES": 2}, {"FAILURES": 2, "ERROR": "ESTALE"},
-                      {"FAILURES": 2, "ERROR": "ETIMEDOUT"}, {"FAILURES": 0, "FAILED_OPENS": 2}):
+    """So many failures are more than reads in other sizes get over, and fewer than retries do."""
+    for variables in ({"FAILURES": 6}, {"FAILURES": 6, "ERROR": "ESTALE"},
+                      {"FAILURES": 6, "ERROR": "ETIMEDOUT"}, {"FAILURES": 0, "FAILED_OPENS": 3}):
         with failing(options, original.source, job.source, **variables):
             done = harness.run(job.command(target))
         assert done.returncode == 0, f"{variables}: {done.stderr.decode()}"
