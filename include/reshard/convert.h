@@ -208,22 +208,29 @@ Result<CommitReport> CommitWorkers(const std::string& target, const LockWaiting&
 
 // A conversion that rewrites each file by itself, without strategies and ranks.
 //
-// `source.path` is a file or a folder. Of a folder, Recode takes all files that are not in
-// `target.format`. It looks in the sub-folders whose names begin with "rank" or, if there are none,
-// in the folder itself. Each output gets the path of its source below that folder, with the other
-// extension. `target.folder` is made if it does not exist, and may be the source's own.
-// `target.format` is kCkpt or kSafetensors. Safetensors files cannot hold texts: these are left out
-// with a warning, or refused with Selection::Unmatched::kError.
+// `source.path` is a file or a folder. Of a folder, Recode takes all files in the other format than
+// `target.format`, which is kCkpt or kSafetensors. It looks in the sub-folders whose names begin
+// with "rank" or, if there are none, in the folder itself. If there are none of the other format,
+// it takes `.ckpt` files to `.ckpt`, provided that an option changes them: a CRC, encryption, new
+// names or `decrypt`.
+// Each output gets the path of its source below that folder, with the extension of its format.
+// `target.folder` is made if it does not exist. It may be the source's own, but no output may be a
+// source. Safetensors files cannot hold texts: these are left out with a warning, or refused with
+// Selection::Unmatched::kError.
 struct RecodeOptions : ConvertOptions {
   // A regular expression (ECMAScript). Only files whose names contain a match are taken. For a
   // single file it is searched in the path. Empty: all files.
   std::string files = {};
+  // Takes `.ckpt` files, and writes them plain although they are encrypted. Without it, a file that
+  // is encrypted goes to a `.ckpt` file only if that is encrypted, too. Needs `source.key`.
+  bool decrypt = false;
 };
 
-// Writes each file in the other format, without strategies and without cutting tensors. Publishes
-// all files together, as Convert does.
+// Writes each file anew, without strategies and without cutting tensors. Publishes all files
+// together, as Convert does.
 // Errors: as Convert, and
-//   kInvalidArgument: options that only conversions by strategies have
+//   kInvalidArgument: options that only conversions by strategies have; an encrypted file that
+//     would become a plain `.ckpt` file without `decrypt`
 //   kMismatch: a file that is in the format already, or two parameters of a file with one new name
 //   kUnsupported: an array that the format cannot hold
 Result<ConvertReport> Recode(const RecodeOptions& options);

@@ -330,6 +330,11 @@ struct RunOptions {
   std::stop_token stop = {};  // a request ends the call with kCancelled and publishes no file
   // Called from threads of the library, one call at a time; may be empty.
   std::function<void(const Progress&)> progress = {};
+  // How often a call is repeated that fails with EIO, ETIMEDOUT or ESTALE on a network or FUSE file
+  // system: opening, looking up, listing and reading, but not writing. The waits of one call
+  // together take at most 30 s, and after one has failed for good, no other waits. A file that was
+  // opened again has to be unchanged.
+  uint64_t retries = 3;
 };
 
 }  // namespace v0_1

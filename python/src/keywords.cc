@@ -153,6 +153,7 @@ std::optional<OptionValue> ReadKeyword(const Option& option, nb::handle value) {
       }
       [[fallthrough]];
     case OptionType::kCount:
+    case OptionType::kNumber:
       if (!IsText(value)) texts.push_back(TextOf(nb::str(value)));
       break;
     case OptionType::kCounts:

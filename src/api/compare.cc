@@ -16,6 +16,7 @@
 #include "src/base/status_macros.h"
 #include "src/digest/xxh3.h"
 #include "src/io/shared_work.h"
+#include "src/os/retries.h"
 #include "src/verify/checkpoint_contents.h"
 #include "src/verify/parameter_comparison.h"
 #include "src/verify/value_sums.h"
@@ -306,6 +307,7 @@ inline namespace v0_1 {
 Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DigestReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+    const RetryScope retries(options.run);
     RESHARD_ASSIGN_OR_RETURN(
         SourceTensors opened,
         OpenTensors(options.source, {options.include, options.exclude, {}}, RanksOf(options),
@@ -366,6 +368,7 @@ inline namespace v0_1 {
 Result<DiffReport> Diff(const DiffOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DiffReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+    const RetryScope retries(options.run);
     Side a;
     Side b;
     for (const auto& [named, side] : {std::pair(&options.a, &a), std::pair(&options.b, &b)}) {

@@ -29,6 +29,7 @@
 #include "src/mindspore/merge_target.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/os/file_use.h"
+#include "src/os/retries.h"
 #include "src/os/staged_file.h"
 #include "src/os/storage_kind.h"
 #include "src/os/write_file.h"
@@ -210,6 +211,7 @@ Result<MergeReport> Merge(const MergeOptions& options) {
   return CatchOutOfMemory([&]() -> Result<MergeReport> {
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     FileUse use;
+    const RetryScope retries(options.run);
     RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));

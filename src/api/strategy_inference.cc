@@ -23,6 +23,7 @@
 #include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/os/file_use.h"
+#include "src/os/retries.h"
 #include "src/os/write_file.h"
 #include "src/source/listed_placement.h"
 #include "src/source/source.h"
@@ -336,6 +337,7 @@ Result<StrategyReport> InferStrategy(const InferStrategyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StrategyReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     FileUse use;
+    const RetryScope retries(options.run);
     RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
     Inference inference(options.run.stop);
     RESHARD_RETURN_IF_ERROR(inference.Open(options));

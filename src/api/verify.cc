@@ -27,6 +27,7 @@
 #include "src/mindspore/output_check.h"
 #include "src/options/option_table.h"
 #include "src/os/file_use.h"
+#include "src/os/retries.h"
 #include "src/os/used_files.h"
 #include "src/plan/target.h"
 #include "src/record/origin.h"
@@ -251,6 +252,7 @@ Result<DamageReport> Verify(const VerifyOptions& options) {
       return InvalidArgumentError("the path of the folder to verify is empty");
     }
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+    const RetryScope retries(options.run);
     RESHARD_RETURN_IF_ERROR(Storage::Of(options.target).CheckIsFolder(options.target));
     const FileUse use;
     if (options.key != nullptr) NoteKeyFile(options.key->file());
@@ -265,6 +267,7 @@ Result<DamageReport> Verify(const VerifyOptions& options) {
 
 Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
   return CatchOutOfMemory([&]() -> Result<AgainstReport> {
+    const RetryScope retries(given.run);
     RESHARD_RETURN_IF_ERROR(
         CheckSourceNamed(given.source.path, given.source.files, given.target.folder));
     const Completed all = Complete(given);

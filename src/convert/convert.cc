@@ -38,6 +38,7 @@
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/output_check.h"
 #include "src/os/file_use.h"
+#include "src/os/retries.h"
 #include "src/os/storage_kind.h"
 #include "src/plan/each_file_target.h"
 #include "src/plan/parameter_choice.h"
@@ -309,6 +310,36 @@ Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& op
   return report;
 }
 
+// Finds files of the other format, or .ckpt files for .ckpt outputs. A safetensors file may have
+// metadata about itself, which would have to be rewritten, too.
+Result<LoneFiles> FindFilesToRecode(const RecodeOptions& options) {
+  const TargetSpec& target = options.target;
+  std::vector<std::string_view> extensions = {ContainerOf(TargetFormat::kCkpt).extension};
+  if (target.format == TargetFormat::kCkpt && !options.decrypt) {
+    extensions.insert(extensions.begin(), ContainerOf(TargetFormat::kSafetensors).extension);
+  }
+  RESHARD_ASSIGN_OR_RETURN(LoneFiles found,
+                           FindEachFile(options.source.path, extensions, options.files));
+  const bool changes = options.decrypt || target.states_crc || target.encryption ||
+                       !options.selection.renames.empty();
+  if (found.extension != ContainerOf(*target.format).extension || changes) return found;
+  return InvalidArgumentError(
+      fmt::format("{}: is in the format already, and no option changes it: give `crc`, "
+                  "`encryption`, `decrypt`, `renames` or another `format`",
+                  Escape(found.files.front().path)));
+}
+
+// If a file becomes another one of the same format, it stays encrypted unless the caller says so.
+Status CheckDecryption(const OpenedSource& source, const RecodeOptions& options) {
+  if (options.target.encryption || options.decrypt) return {};
+  const std::optional<std::string> encrypted = source.FindEncrypted();
+  if (!encrypted) return {};
+  return InvalidArgumentError(
+      fmt::format("{}: is encrypted, and its output would be plain; `encryption` encrypts it, "
+                  "`decrypt` writes it plain",
+                  Escape(*encrypted)));
+}
+
 }  // namespace
 
 inline namespace v0_1 {
@@ -316,6 +347,7 @@ inline namespace v0_1 {
 Result<ConvertReport> Convert(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<ConvertReport> {
     const FileUse use;
+    const RetryScope retries(options.run);
     TimelineRecorder timeline(options.record_timeline);
     timeline.Begin("plan");
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
@@ -334,6 +366,7 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
 Result<PlanReport> Plan(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<PlanReport> {
     const FileUse use;
+    const RetryScope retries(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     const MemoryWatch watch(WatchOf(first));
     ConvertOptions sampled = options;
@@ -359,6 +392,7 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
 Result<ConvertReport> Recode(const RecodeOptions& options) {
   return CatchOutOfMemory([&]() -> Result<ConvertReport> {
     const FileUse use;
+    const RetryScope retries(options.run);
     TimelineRecorder timeline(false);
     ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
@@ -367,24 +401,23 @@ Result<ConvertReport> Recode(const RecodeOptions& options) {
     const MemoryWatch watch(WatchOf(first));
     ConvertOptions all = static_cast<const ConvertOptions&>(options);
     all.checks.replicas = CheckChoice::Replicas::kNone;
-    const bool to_ckpt = options.target.format == TargetFormat::kCkpt;
     const Container& to = ContainerOf(*options.target.format);
-    const Container& from = ContainerOf(to_ckpt ? TargetFormat::kSafetensors : TargetFormat::kCkpt);
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<LoneFile> files,
-                             FindEachFile(options.source.path, from.extension, options.files));
+    RESHARD_ASSIGN_OR_RETURN(const LoneFiles found, FindFilesToRecode(options));
     std::vector<std::string> paths;
-    paths.reserve(files.size());
-    for (const LoneFile& file : files) {
+    paths.reserve(found.files.size());
+    for (const LoneFile& file : found.files) {
       const std::string& path = file.relative_path;
-      paths.push_back(path.substr(0, path.size() - from.extension.size()));
+      paths.push_back(path.substr(0, path.size() - found.extension.size()));
       paths.back() += to.extension;
     }
     OpenedConversion opened;
     RESHARD_ASSIGN_OR_RETURN(opened.source,
-                             OpenEachFile(files, LimitsOf(all, first), options.source.key));
+                             OpenEachFile(found.files, LimitsOf(all, first), options.source.key));
+    const bool is_same = found.extension == to.extension;
+    if (is_same) RESHARD_RETURN_IF_ERROR(CheckDecryption(*opened.source, options));
     auto target = std::make_unique<EachFileTarget>(
         opened.source->tensors(), ParameterChoice({}, {}, options.selection.renames), to,
-        std::move(paths), options.selection.unmatched == Selection::Unmatched::kError);
+        std::move(paths), options.selection.unmatched == Selection::Unmatched::kError, is_same);
     target->set_states_crc(options.target.states_crc);
     opened.made.lone = std::move(target);
     RESHARD_ASSIGN_OR_RETURN(opened.plan,

@@ -159,9 +159,9 @@ Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& 
   return source;
 }
 
-void OpenedSource::WarnOfUnusedKey() {
-  if (files_.key() == nullptr || chosen().empty()) return;
-  std::vector<uint8_t> is_plain(chosen().size());
+std::vector<std::optional<bool>> OpenedSource::LookForEncryption() const {
+  std::vector<std::optional<bool>> is_encrypted(chosen().size());
+  if (chosen().empty()) return is_encrypted;
   const auto look = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
     if (chosen()[i].identity.size() == 0) return {};  // an empty file has no bytes to encrypt
     // Reading the file reports an error.
@@ -169,13 +169,26 @@ void OpenedSource::WarnOfUnusedKey() {
     const Result<std::unique_ptr<ByteSource>> file = Storage::Of(at).Open(at);
     if (!file.ok()) return {};
     const Result<std::optional<TargetSpec::EncryptionMode>> mode = EncryptionModeOf(**file);
-    is_plain[i] = mode.ok() && !*mode ? 1 : 0;
+    if (mode.ok()) is_encrypted[i] = mode->has_value();
     return {};
   };
   static_cast<void>(RunWorkers(Askers(1), chosen().size(), look, std::stop_token()));
+  return is_encrypted;
+}
+
+std::optional<std::string> OpenedSource::FindEncrypted() const {
+  const std::vector<std::optional<bool>> is_encrypted = LookForEncryption();
+  const auto found = std::find(is_encrypted.begin(), is_encrypted.end(), std::optional(true));
+  if (found == is_encrypted.end()) return std::nullopt;
+  return path(chosen()[static_cast<size_t>(found - is_encrypted.begin())]);
+}
+
+void OpenedSource::WarnOfUnusedKey() {
+  if (files_.key() == nullptr) return;
+  const std::vector<std::optional<bool>> is_encrypted = LookForEncryption();
   FirstFew plain;
-  for (size_t i = 0; i < chosen().size(); ++i) {
-    if (is_plain[i] != 0) plain.Add(Escape(path(chosen()[i])));
+  for (size_t i = 0; i < is_encrypted.size(); ++i) {
+    if (is_encrypted[i] == false) plain.Add(Escape(path(chosen()[i])));
   }
   if (plain.count() > 0) found_.warnings.push_back(UnusedKeyWarning(plain, chosen().size()));
 }

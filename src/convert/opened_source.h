@@ -104,6 +104,9 @@ class OpenedSource {
   size_t Askers(size_t workers) const;
   // Whether each file stands by itself, by OpenEachFile.
   bool each_alone() const { return each_alone_; }
+  // Returns the path of a chosen file that is encrypted; no value if none is. A file that cannot be
+  // read does not count: reading it reports the error.
+  std::optional<std::string> FindEncrypted() const;
   // Whether a file that was opened states whether redundancy was removed from the set.
   bool states_redundancy() const { return states_redundancy_; }
   // Returns the bytes that the file's CRC-32 covers, if it states one. Errors: as CoveredByCrc of
@@ -147,6 +150,8 @@ class OpenedSource {
   const Container& ContainerOfContent();
   // Says which files are not encrypted if a key was given.
   void WarnOfUnusedKey();
+  // Whether the chosen files are encrypted, by index; no value for an empty file or an error.
+  std::vector<std::optional<bool>> LookForEncryption() const;
   // Takes empty files as the files of ranks without parameters, if others have parameters. `name`
   // is the source's.
   void TakeEmptyFiles(const std::string& name);

@@ -182,6 +182,7 @@ OptionParts PartsOf(ConvertOptions& options) {
   parts.io = &options.io;
   parts.shard = &options.shard;
   parts.waiting = &options.waiting;
+  parts.retries = &options.run.retries;
   return parts;
 }
 
@@ -209,6 +210,12 @@ Status CheckRecodeOptions(const RecodeOptions& options) {
     return InvalidArgumentError(
         "without strategies, files are rewritten whole, as .ckpt or safetensors; use `Convert` to "
         "drop tensors or to make a folder of full tensors");
+  }
+  if (options.decrypt && options.target.encryption) {
+    return InvalidArgumentError("`decrypt` and `encryption` exclude each other; choose one");
+  }
+  if (options.decrypt && options.source.key == nullptr) {
+    return InvalidArgumentError("`decrypt` needs the key of the source files: give `key`");
   }
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));

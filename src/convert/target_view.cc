@@ -31,6 +31,7 @@
 #include "src/job/publication.h"
 #include "src/os/file_use.h"
 #include "src/os/memory_usage.h"
+#include "src/os/retries.h"
 #include "src/source/array_crc.h"
 #include "src/source/indexed_file.h"
 #include "src/write/gather.h"
@@ -267,6 +268,7 @@ Result<TargetView> TargetView::Open(const ConversionSpec& spec, const ViewOption
           "`encryption`: a view has the plain bytes of the files; convert writes encrypted ones");
     }
     const FileUse use;
+    const RetryScope retries(options.run);
     ConvertOptions all;
     static_cast<ConversionSpec&>(all) = spec;
     all.checks = options.checks;

@@ -28,6 +28,7 @@
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/strategy_tables.h"
 #include "src/os/path_location.h"
+#include "src/os/retries.h"
 #include "src/os/used_files.h"
 #include "src/os/write_file.h"
 #include "src/plan/plan_findings.h"
@@ -360,6 +361,7 @@ Status CheckFolder(const std::string& path) {
 
 Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
   return CatchOutOfMemory([&]() -> Result<LayoutReport> {
+    const RetryScope retries(options.conversion.run);
     const SourceSpec& source = options.conversion.source;
     if (source.path.empty()) return InvalidArgumentError("a source is needed");
     if (source.key != nullptr) NoteKeyFile(source.key->file());

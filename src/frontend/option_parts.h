@@ -17,13 +17,16 @@
 
 namespace reshard {
 
-inline OptionParts PartsOf(VerifyOptions& options) { return {.key = &options.key}; }
+inline OptionParts PartsOf(VerifyOptions& options) {
+  return {.key = &options.key, .retries = &options.run.retries};
+}
 
 inline OptionParts PartsOf(DigestOptions& options) {
   return {.source = &options.source,
           .key = &options.source.key,
           .include = &options.include,
           .exclude = &options.exclude,
+          .retries = &options.run.retries,
           .one_replica = &options.one_replica};
 }
 
@@ -33,14 +36,22 @@ inline OptionParts PartsOf(DiffOptions& options) {
           .key = &options.a.key,
           .include = &options.include,
           .exclude = &options.exclude,
+          .retries = &options.run.retries,
           .second_source = &options.b,
           .values = &options.values,
           .one_replica = &options.one_replica};
 }
 
+inline OptionParts PartsOf(AgainstOptions& options) {
+  OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
+  parts.retries = &options.run.retries;
+  return parts;
+}
+
 inline OptionParts PartsOf(RecodeOptions& options) {
   OptionParts parts = PartsOf(static_cast<ConvertOptions&>(options));
   parts.file_names = &options.files;
+  parts.decrypt = &options.decrypt;
   return parts;
 }
 
@@ -58,7 +69,8 @@ inline OptionParts PartsOf(MakeStrategyOptions& options) {
 }
 
 inline OptionParts PartsOf(InferStrategyOptions& options) {
-  return {.force = &options.force, .full_tensors = &options.reference};
+  return {
+      .force = &options.force, .retries = &options.run.retries, .full_tensors = &options.reference};
 }
 
 // The arguments of ConvertStrategyFile.
@@ -93,6 +105,7 @@ inline OptionParts PartsOf(ViewedConversion& options) {
   parts.output = &options.output;
   parts.force = &options.output.force;
   parts.memory_limit = &options.memory_limit;
+  parts.retries = &options.run.retries;
   return parts;
 }
 

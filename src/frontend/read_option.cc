@@ -272,7 +272,8 @@ Result<OptionValue> ReadOption(const Option& option, std::span<const std::string
       return ValueOf(SizeOf(text, option.type == OptionType::kDecimalSize));
     case OptionType::kParameterCount:
       return ValueOf(ParseParameterCount(text));
-    case OptionType::kSeconds: {
+    case OptionType::kSeconds:
+    case OptionType::kNumber: {
       constexpr size_t kMostDigitsOfSeconds = 9;
       if (const auto seconds = Digits(text, kMostDigitsOfSeconds)) return OptionValue(*seconds);
       return HasToBe("a whole number below 10^9", text);

@@ -492,6 +492,33 @@ class Fields {
         .End();
   }
 
+  void Put(const ParameterMap& map) {
+    Begin("ParameterMap")
+        .Add("name", map.name)
+        .Add("before", map.before)
+        .Add("after", map.after)
+        .End();
+  }
+
+  void Put(const MappedStrategy& side) {
+    Begin("MappedStrategy").Add("path", side.path).Add("stages", side.stages).End();
+  }
+
+  void Put(const MappedStage& stage) {
+    Begin("MappedStage")
+        .Add("stage", stage.stage)
+        .Add("first_rank", stage.first_rank)
+        .Add("ranks", stage.ranks)
+        .Add("cuts", stage.cuts)
+        .Add("full_shape", stage.full_shape)
+        .Add("boxes", stage.boxes)
+        .End();
+  }
+
+  void Put(const MappedBox& box) {
+    Begin("MappedBox").Add("parts", box.parts).Add("ranks", box.ranks).End();
+  }
+
   void Put(const PlanReport::SourceFile& file) {
     Begin("SourceFile").Add("rank", file.rank).Add("path", file.path).Add("size", file.size).End();
   }
@@ -836,6 +863,7 @@ void Describe(const Findings& findings, ReportSink& to) { Fields(to).Put(finding
 void Describe(const PlanReport::TargetFile& file, ReportSink& to) { Fields(to).Put(file); }
 void Describe(const InspectedFile& file, ReportSink& to) { Fields(to).Put(file); }
 void Describe(const ShownStrategy& strategy, ReportSink& to) { Fields(to).Put(strategy); }
+void Describe(const ParameterMap& map, ReportSink& to) { Fields(to).Put(map); }
 void Describe(const Inspection& inspection, ReportSink& to) { Fields(to).Put(inspection); }
 void Describe(const StatisticsReport::Parameter& parameter, ReportSink& to) {
   Fields(to).Put(parameter);

@@ -21,6 +21,7 @@
 #include "reshard/status.h"
 #include "reshard/strategy.h"
 #include "reshard/verify.h"
+#include "src/frontend/parameter_map.h"
 
 namespace reshard {
 
@@ -167,6 +168,7 @@ void Describe(const Findings& findings, ReportSink& to);
 void Describe(const PlanReport::TargetFile& file, ReportSink& to);
 void Describe(const InspectedFile& file, ReportSink& to);
 void Describe(const ShownStrategy& strategy, ReportSink& to);
+void Describe(const ParameterMap& map, ReportSink& to);
 void Describe(const Inspection& inspection, ReportSink& to);
 void Describe(const StatisticsReport::Parameter& parameter, ReportSink& to);
 void Describe(const Warning& warning, ReportSink& to);

@@ -12,19 +12,42 @@
 namespace reshard {
 
 Result<LocalFile> LocalFile::Open(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(InputFile file, OpenInputFile(path));
+  RESHARD_ASSIGN_OR_RETURN(InputFile file, Retried(path, [&] { return OpenInputFile(path); }));
   return LocalFile(path, std::move(file));
 }
 
 Status LocalFile::ReadAt(uint64_t offset, std::span<std::byte> destination) const {
   RESHARD_RETURN_IF_ERROR(CheckRange(offset, destination.size()));
-  RESHARD_ASSIGN_OR_RETURN(const size_t count,
-                           ReadInputFile(descriptor_.get(), path(), offset, destination));
-  if (count == destination.size()) return {};
+  Result<size_t> count = ReadInputFile(descriptor_.get(), path(), offset, destination);
+  if (!count.ok() && retries_ != nullptr) {
+    const auto is_remote = [this] { return IsOnRemote(descriptor_.get()); };
+    const auto read_again = [&](const Status& failed) {
+      const Status opened = failed.system_error() == ESTALE ? Reopen() : Status();
+      if (!opened.ok()) return opened;
+      count = ReadInputFile(descriptor_.get(), path(), offset, destination);
+      return count.status();
+    };
+    RESHARD_RETURN_IF_ERROR(retries_->Repeat(count.status(), is_remote, read_again));
+  }
+  if (!count.ok()) return count.status();
+  if (*count == destination.size()) return {};
   return ChangedError(fmt::format(
       "{}: the file shrank from {} to at most {} bytes while it was read; start again when "
       "nothing writes to it",
-      Escape(path()), size(), offset + count));
+      Escape(path()), size(), offset + *count));
+}
+
+Status LocalFile::Reopen() const {
+  const Result<InputFile> opened = OpenInputFile(path());
+  const bool is_gone = opened.status().code() == StatusCode::kNotFound;
+  if (!opened.ok() && !is_gone) return opened.status();
+  if (is_gone || opened->identity != identity()) {
+    return ChangedError(fmt::format(
+        "{}: the file changed while it was in use: {}; start again when no program writes to the "
+        "sources",
+        Escape(path()), is_gone ? "it is gone" : DescribeChange(identity(), opened->identity)));
+  }
+  return ReplaceDescriptor(opened->descriptor.get(), descriptor_.get(), path());
 }
 
 bool LocalFile::ReadPastCache(const FileDescriptor& opened, uint64_t offset,

@@ -1,7 +1,8 @@
 // LocalFile: a regular file, open and perhaps mapped. Storage (storage.h) opens it.
 //
-// Owns its descriptor and its map. Once made and mapped it does not change. Any number of threads
-// may read from one.
+// Owns its descriptor and its map. Once made and mapped it does not change. Reads are repeated by
+// the retries of the thread that opened it (src/os/retries.h). Any number of threads may read from
+// one.
 #ifndef RESHARD_SRC_IO_LOCAL_FILE_H_
 #define RESHARD_SRC_IO_LOCAL_FILE_H_
 
@@ -18,6 +19,7 @@
 #include "src/io/byte_source.h"
 #include "src/os/input_file.h"
 #include "src/os/mapped_file.h"
+#include "src/os/retries.h"
 #include "src/os/system_call.h"
 
 namespace reshard {
@@ -59,9 +61,16 @@ class LocalFile final : public ByteSource, public FilePages {
 
  private:
   LocalFile(std::string path, InputFile file)
-      : ByteSource(std::move(path), file.identity), descriptor_(std::move(file.descriptor)) {}
+      : ByteSource(std::move(path), file.identity),
+        descriptor_(std::move(file.descriptor)),
+        retries_(CurrentRetries()) {}
+
+  // Puts the file at its path behind the descriptor again, for all threads, if it is the same one.
+  // Errors: kChanged; as OpenInputFile.
+  Status Reopen() const;
 
   FileDescriptor descriptor_;
+  std::shared_ptr<Retries> retries_;  // null: none
   std::shared_ptr<const std::byte> map_;
   bool reads_large_pages_ = false;
 };

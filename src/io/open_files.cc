@@ -99,6 +99,7 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
                                                         bool used,
                                                         std::shared_ptr<EncryptedBlocks>& blocks,
                                                         uint64_t& addresses) {
+  const RetryScope scope(retries_);  // any thread may read a view of a target
   Result<std::unique_ptr<ByteSource>> opened = Storage::Of(path).Open(path);
   if (pinned && (used || opened.ok())) {
     RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,

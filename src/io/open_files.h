@@ -27,6 +27,7 @@
 #include "src/io/decrypted_file.h"
 #include "src/io/file_windows.h"
 #include "src/os/memory_usage.h"
+#include "src/os/retries.h"
 
 namespace reshard {
 
@@ -97,7 +98,11 @@ class OpenFiles {
   // outlives it.
   OpenFiles(size_t max_open, SourceAccess access, std::shared_ptr<const EncryptionKey> key,
             WindowCache& windows)
-      : max_open_(max_open), access_(access), key_(std::move(key)), windows_(windows) {}
+      : max_open_(max_open),
+        access_(access),
+        key_(std::move(key)),
+        retries_(CurrentRetries()),
+        windows_(windows) {}
   ~OpenFiles();
   OpenFiles(const OpenFiles&) = delete;
   OpenFiles& operator=(const OpenFiles&) = delete;
@@ -165,6 +170,7 @@ class OpenFiles {
   const uint64_t most_addresses_ = AddressLimit() / 2;  // for maps
   const SourceAccess access_;
   const std::shared_ptr<const EncryptionKey> key_;  // null: none
+  const std::shared_ptr<Retries> retries_;          // of the thread that made it; null: none
   WindowCache& windows_;
   mutable std::mutex mutex_;         // guards the members below
   std::condition_variable changed_;  // a file is no longer `changing`

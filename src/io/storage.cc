@@ -11,6 +11,7 @@
 #include "src/base/status_macros.h"
 #include "src/io/local_file.h"
 #include "src/os/paths.h"
+#include "src/os/retries.h"
 #include "src/os/used_files.h"
 
 namespace reshard {
@@ -25,10 +26,12 @@ const Storage& Storage::Of(const std::string& /*path*/) {
 }
 
 Result<std::vector<DirectoryEntry>> Storage::List(const std::string& folder) const {
-  return ListDirectory(folder);
+  return Retried(folder, [&] { return ListDirectory(folder); });
 }
 
-Result<PathKind> Storage::KindOf(const std::string& path) const { return reshard::KindOf(path); }
+Result<PathKind> Storage::KindOf(const std::string& path) const {
+  return Retried(path, [&] { return reshard::KindOf(path); });
+}
 
 Status Storage::CheckIsFolder(const std::string& path) const {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
@@ -39,7 +42,9 @@ Status Storage::CheckIsFolder(const std::string& path) const {
                                                               : "a device, socket or pipe"));
 }
 
-Result<FileIdentity> Storage::Stat(const std::string& path) const { return IdentityOf(path); }
+Result<FileIdentity> Storage::Stat(const std::string& path) const {
+  return Retried(path, [&] { return IdentityOf(path); });
+}
 
 Result<FileIdentity> Storage::Pin(const std::string& path) const {
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Stat(path));
@@ -52,7 +57,7 @@ Status Storage::KeepFromOutputs(const std::string& path) const {
 }
 
 Result<PathLocation> Storage::Locate(const std::string& path) const {
-  return PathLocation::Of(path);
+  return Retried(path, [&] { return PathLocation::Of(path); });
 }
 
 Result<std::unique_ptr<ByteSource>> Storage::Open(const std::string& path) const {

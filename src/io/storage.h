@@ -22,7 +22,8 @@ namespace reshard {
 std::string PathIn(const std::string& folder, std::string_view name);
 
 // Today there is one, the local file system. Functions that take a path return kUnsupported for a
-// URL that names no file there. Symbolic links are followed.
+// URL that names no file there. Symbolic links are followed. Calls that a network or FUSE file
+// system fails for a moment are repeated (src/os/retries.h).
 class Storage {
  public:
   // Returns the storage that `path` names a place in. It lives as long as the program.

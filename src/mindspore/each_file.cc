@@ -1,6 +1,7 @@
 #include "src/mindspore/each_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -49,51 +50,56 @@ class NamePattern {
   std::optional<std::regex> expression_;
 };
 
-// Adds the files of `folder`, which is `relative` to the source.
-Status AddFiles(const std::string& folder, const std::string& relative, std::string_view extension,
-                const NamePattern& pattern, std::vector<LoneFile>& files) {
+// Adds the files of `folder`, which is `relative` to the source, to those of their extensions.
+Status AddFiles(const std::string& folder, const std::string& relative, const NamePattern& pattern,
+                std::span<LoneFiles> found) {
   const Storage& storage = Storage::Of(folder);
   RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(folder));
   std::sort(entries.begin(), entries.end(), [](const DirectoryEntry& a, const DirectoryEntry& b) {
     return IsNaturallyBefore(a.name, b.name);
   });
   for (const DirectoryEntry& entry : entries) {
-    if (!entry.is_regular || entry.name.starts_with('.') || !entry.name.ends_with(extension)) {
-      continue;
-    }
+    if (!entry.is_regular || entry.name.starts_with('.')) continue;
+    const auto taker = std::find_if(found.begin(), found.end(), [&](const LoneFiles& files) {
+      return entry.name.ends_with(files.extension);
+    });
+    if (taker == found.end()) continue;
     RESHARD_RETURN_IF_ERROR(storage.KeepFromOutputs(PathIn(folder, entry.name)));
     RESHARD_ASSIGN_OR_RETURN(const bool taken, pattern.Takes(entry.name));
     if (!taken) continue;
-    files.push_back(
+    taker->files.push_back(
         {PathIn(folder, entry.name), relative.empty() ? entry.name : PathIn(relative, entry.name)});
   }
   return {};
 }
 
-Result<std::vector<LoneFile>> OneFile(const std::string& path, std::string_view extension,
-                                      const NamePattern& pattern) {
+Result<LoneFiles> OneFile(const std::string& path, std::span<const std::string_view> extensions,
+                          const NamePattern& pattern) {
   std::string name = std::filesystem::path(path).filename().string();
-  if (!name.ends_with(extension)) {
-    return InvalidArgumentError(
-        fmt::format("{}: expected a file whose name ends in {}, to be written in the other format",
-                    Escape(path), extension));
+  const auto extension =
+      std::find_if(extensions.begin(), extensions.end(),
+                   [&](const std::string_view ending) { return name.ends_with(ending); });
+  if (extension == extensions.end()) {
+    return InvalidArgumentError(fmt::format("{}: expected a file whose name ends in {}",
+                                            Escape(path), fmt::join(extensions, " or ")));
   }
   RESHARD_ASSIGN_OR_RETURN(const bool taken, pattern.Takes(path));
   if (!taken) {
     return NotFoundError(
         fmt::format("{}: `files` does not match this path; leave it out", Escape(path)));
   }
-  return std::vector<LoneFile>{{path, std::move(name)}};
+  return LoneFiles{{{path, std::move(name)}}, *extension};
 }
 
 }  // namespace
 
-Result<std::vector<LoneFile>> FindEachFile(const std::string& path, std::string_view extension,
-                                           const std::string& pattern) {
+Result<LoneFiles> FindEachFile(const std::string& path,
+                               std::span<const std::string_view> extensions,
+                               const std::string& pattern) {
   RESHARD_ASSIGN_OR_RETURN(const NamePattern names, NamePattern::Make(pattern));
   const Storage& storage = Storage::Of(path);
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, storage.KindOf(path));
-  if (kind == PathKind::kFile) return OneFile(path, extension, names);
+  if (kind == PathKind::kFile) return OneFile(path, extensions, names);
   RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(path));
   std::erase_if(entries, [](const DirectoryEntry& entry) {
     return !entry.is_directory || !entry.name.starts_with("rank");
@@ -101,15 +107,17 @@ Result<std::vector<LoneFile>> FindEachFile(const std::string& path, std::string_
   std::sort(entries.begin(), entries.end(), [](const DirectoryEntry& a, const DirectoryEntry& b) {
     return IsNaturallyBefore(a.name, b.name);
   });
-  std::vector<LoneFile> files;
+  std::vector<LoneFiles> found;
+  for (const std::string_view extension : extensions) found.push_back({{}, extension});
   for (const DirectoryEntry& entry : entries) {
-    RESHARD_RETURN_IF_ERROR(
-        AddFiles(PathIn(path, entry.name), entry.name, extension, names, files));
+    RESHARD_RETURN_IF_ERROR(AddFiles(PathIn(path, entry.name), entry.name, names, found));
   }
-  if (entries.empty()) RESHARD_RETURN_IF_ERROR(AddFiles(path, "", extension, names, files));
-  if (!files.empty()) return files;
+  if (entries.empty()) RESHARD_RETURN_IF_ERROR(AddFiles(path, "", names, found));
+  for (LoneFiles& files : found) {
+    if (!files.files.empty()) return std::move(files);
+  }
   return NotFoundError(fmt::format(
-      "{}: expected {} files{} in {}, found none", Escape(path), extension,
+      "{}: expected {} files{} in {}, found none", Escape(path), fmt::join(extensions, " or "),
       pattern.empty() ? "" : fmt::format(" with names that match `files` ({})", Quote(pattern)),
       entries.empty() ? "it or in folders that begin with \"rank\"" : "its rank folders"));
 }

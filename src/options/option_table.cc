@@ -213,7 +213,8 @@ constexpr Option kOptions[] = {
      .word = "format",
      .type = OptionType::kWord,
      .calls = kRecodeCall,
-     .help = "Format to write; files of the other one are read",
+     .help = "Format to write; files of the other one are read, or .ckpt files that --crc, "
+             "--encrypt, --decrypt or --rename changes",
      .words = kFormatsOfRanks,
      .is_required = true,
      .place = WordAt<&Parts::target, &TargetSpec::format>},
@@ -356,6 +357,12 @@ constexpr Option kOptions[] = {
      .value = "VAR",
      .help = "Environment variable with this key",
      .place = At<&Parts::target, &TargetSpec::encryption_key>},
+    {.name = "decrypt",
+     .word = "decrypt",
+     .calls = kRecodeCall,
+     .group = "Target",
+     .help = "Take .ckpt files and write encrypted ones plain; needs --key-file or --key-env",
+     .place = At<&Parts::decrypt>},
     {.name = "crc",
      .word = "crc",
      .calls = kWrites | kRecodeCall | kViews,
@@ -564,6 +571,17 @@ constexpr Option kOptions[] = {
      .help = "Read sources by memory map or by pread; write targets direct, past the page cache, "
              "or buffered: one word, or two such as pread,direct (default auto: by file system)",
      .place = At<&Parts::io>},
+    {.name = "retries",
+     .word = "retries",
+     .type = OptionType::kNumber,
+     .calls = kConversions | kRecodeCall | kMergeCall | kVerifyCall | kDigestCall | kDiffCall |
+              kInferStrategyCall,
+     .group = "Run",
+     .value = "N",
+     .help =
+         "On network and FUSE file systems, repeat failed reads up to N times (default 3), within "
+         "30 s",
+     .place = At<&Parts::retries>},
     {.name = "shard",
      .word = "shard",
      .type = OptionType::kShare,

@@ -68,6 +68,7 @@ enum class OptionType {
   kDecimalSize,     // bytes: "5GB"; KB is 1000, K is 1024
   kParameterCount,  // "6.74B"
   kSeconds,         // a whole number
+  kNumber,          // a whole number
   kCount,           // a whole number from 1 on
   kCounts,          // "10,11,11"
   kSwitchOrCount,   // none, which is -1, or a whole number from 1 on
@@ -120,11 +121,13 @@ struct OptionParts {
   IoChoice* io = nullptr;
   std::optional<WorkerShare>* shard = nullptr;
   LockWaiting* waiting = nullptr;
+  uint64_t* retries = nullptr;
   Cluster* cluster = nullptr;
   // Members of the options of one or two calls.
   SourceSpec* second_source = nullptr;
   std::string* full_tensors = nullptr;  // a checkpoint of full tensors
   std::string* file_names = nullptr;
+  bool* decrypt = nullptr;
   bool* segments = nullptr;
   bool* values = nullptr;
   bool* one_replica = nullptr;

@@ -80,6 +80,11 @@ FileDescriptor ReopenDirect(int descriptor) {
                              O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_DIRECT));
 }
 
+Status ReplaceDescriptor(int other, int descriptor, const std::string& path) {
+  if (Uninterrupted([&] { return dup3(other, descriptor, O_CLOEXEC); }) >= 0) return {};
+  return ErrnoStatus(errno, "open", path);
+}
+
 void PrefetchInputFile(int descriptor, ByteRange range) {
   for (uint64_t at = 0; at < range.length; at += kPrefetchBytes) {
     static_cast<void>(posix_fadvise(descriptor, static_cast<off_t>(range.offset + at),

@@ -37,6 +37,9 @@ Result<size_t> ReadInputFile(int descriptor, const std::string& path, uint64_t o
 // The sizes that may be read depend on the file system. Whole pages into whole pages always work.
 FileDescriptor ReopenDirect(int descriptor);
 
+// Makes `descriptor` stand for the open file of `other`, at once for all threads. Errors: kIo.
+Status ReplaceDescriptor(int other, int descriptor, const std::string& path);
+
 // Starts reading these bytes of the file, without waiting. Has no effect if the system does not
 // support it.
 void PrefetchInputFile(int descriptor, ByteRange range);

@@ -57,6 +57,23 @@ std::string Unescaped(std::string_view text) {
   return plain;
 }
 
+// Calls visit(point, type) for each mount.
+Status ForEachMount(const std::function<void(const std::string& point, std::string type)>& visit) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  if (!mounts) return ErrnoStatus(errno, "open", "/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    // ID PARENT DEVICE ROOT POINT OPTIONS [FIELDS...] - TYPE SOURCE OPTIONS
+    std::istringstream fields(line);
+    std::string field;
+    std::string point;
+    for (int i = 0; i < 5; ++i) fields >> point;
+    while (fields >> field && field != "-") {
+    }
+    if (fields >> field) visit(Unescaped(point), std::move(field));
+  }
+  return {};
+}
+
 // After a failure here, the streams stay as they are.
 void LeaveTerminal() {
   setsid();
@@ -90,21 +107,23 @@ Status UnmountByHelper(const std::string& path) {
 
 Result<std::optional<std::string>> MountedOn(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(const std::string place, PlaceOf(path));
-  std::ifstream mounts("/proc/self/mountinfo");
-  if (!mounts) return ErrnoStatus(errno, "open", "/proc/self/mountinfo");
   std::optional<std::string> type;
-  for (std::string line; std::getline(mounts, line);) {
-    // ID PARENT DEVICE ROOT POINT OPTIONS [FIELDS...] - TYPE SOURCE OPTIONS
-    std::istringstream fields(line);
-    std::string field;
-    std::string point;
-    for (int i = 0; i < 5; ++i) fields >> point;
-    if (Unescaped(point) != place) continue;
-    while (fields >> field && field != "-") {
-    }
+  RESHARD_RETURN_IF_ERROR(ForEachMount([&](const std::string& point, std::string found) {
     // The last one lies above the others.
-    if (fields >> field) type = field;
-  }
+    if (point == place) type = std::move(found);
+  }));
+  return type;
+}
+
+Result<std::string> MountTypeAbove(const std::string& place) {
+  std::string type;
+  size_t longest = 0;
+  RESHARD_RETURN_IF_ERROR(ForEachMount([&](const std::string& point, std::string found) {
+    const bool is_above = point == "/" || point == place || place.starts_with(point + '/');
+    if (!is_above || point.size() < longest) return;
+    longest = point.size();
+    type = std::move(found);
+  }));
   return type;
 }
 

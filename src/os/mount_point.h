@@ -15,6 +15,10 @@ namespace reshard {
 // kNotFound for a path in a folder that does not exist.
 Result<std::optional<std::string>> MountedOn(const std::string& path);
 
+// Returns the type of the file system that `place` lies on, an absolute path without links and
+// dots. Does not ask that file system. Errors: kIo.
+Result<std::string> MountTypeAbove(const std::string& place);
+
 // Unmounts the file system on `path`: directly if this process may, else by fusermount3. Errors:
 // kAlreadyExists if it is in use; kIo.
 Status Unmount(const std::string& path);

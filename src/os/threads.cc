@@ -12,15 +12,17 @@
 
 #include "src/base/memory_watch.h"
 #include "src/base/out_of_memory.h"
+#include "src/os/retries.h"
 #include "src/os/used_files.h"
 
 namespace reshard {
 namespace {
 
-// The work of a thread, with the list of files and the watch of the starting thread.
+// The work of a thread, with the list of files, the retries and the watch of the starting thread.
 struct Body {
   std::function<void()> work;
   std::shared_ptr<UsedFiles> files;
+  std::shared_ptr<Retries> retries;
   std::shared_ptr<MemoryWatch::Shared> watch;
 };
 
@@ -28,6 +30,7 @@ extern "C" void* RunThreadBody(void* argument) {
   const std::unique_ptr<Body> body(static_cast<Body*>(argument));
   MemoryWatch::Enter(body->watch.get());
   SetUsedFiles(body->files.get());
+  const RetryScope scope(body->retries);
   body->work();
   MemoryWatch::Enter(nullptr);
   return nullptr;
@@ -110,7 +113,7 @@ Result<Thread> Thread::Start(std::function<void()> body) {
   int error = pthread_attr_init(&attributes);
   if (error == 0) {
     std::unique_ptr<Body> argument(
-        new Body{std::move(body), CurrentUsedFiles(), MemoryWatch::current()});
+        new Body{std::move(body), CurrentUsedFiles(), CurrentRetries(), MemoryWatch::current()});
     pthread_t handle{};
     error = pthread_attr_setstacksize(&attributes, kStackBytes);
     if (error == 0) error = pthread_create(&handle, &attributes, RunThreadBody, argument.get());

@@ -48,7 +48,8 @@ Status CheckNames(const ParameterChoice& choice, const std::vector<std::string>&
 Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings) const {
   RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(0, file));
   const std::string& path = source().PathOf(table->file());
-  if (&table->table().container() == &container_) {
+  const bool is_same = &table->table().container() == &container_;
+  if (is_same && !takes_same_) {
     return MismatchError(
         fmt::format("{}: is already a {} file; name the other format, or leave it out",
                     Escape(path), container_.extension));
@@ -72,7 +73,7 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
         FirstOf({texts.begin(), texts.end()})));
   }
   RESHARD_RETURN_IF_ERROR(CheckNames(choice(), names, path));
-  std::sort(names.begin(), names.end());
+  if (!is_same) std::sort(names.begin(), names.end());
   TargetFile made;
   made.rank = file;
   made.path = PathOf(file);

@@ -1,4 +1,4 @@
-// EachFileTarget: every file of a source by itself, written in another container.
+// EachFileTarget: every file of a source by itself, written whole.
 //
 // Thread-safe; the source must outlive it.
 #ifndef RESHARD_SRC_PLAN_EACH_FILE_TARGET_H_
@@ -24,13 +24,15 @@ namespace reshard {
 class EachFileTarget final : public Target {
  public:
   // `paths`: of the target files, one for each source file. With `refuse_texts` a text that
-  // `container` cannot hold is an error, else it is left out and noted.
+  // `container` cannot hold is an error, else it is left out and noted. With `takes_same` a source
+  // may be in `container` already.
   EachFileTarget(const Source& source, ParameterChoice choice, const Container& container,
-                 std::vector<std::string> paths, bool refuse_texts)
+                 std::vector<std::string> paths, bool refuse_texts, bool takes_same)
       : Target(source, std::move(choice)),
         container_(container),
         paths_(std::move(paths)),
-        refuse_texts_(refuse_texts) {}
+        refuse_texts_(refuse_texts),
+        takes_same_(takes_same) {}
 
   int64_t files() const override { return static_cast<int64_t>(paths_.size()); }
   std::string PathOf(int64_t file) const override { return paths_[static_cast<size_t>(file)]; }
@@ -38,8 +40,9 @@ class EachFileTarget final : public Target {
   // MakeFile opens the one source file that there is.
   void IndexSources(std::span<const int64_t> /*files*/, const Indexers& /*indexers*/,
                     const std::stop_token& /*stop*/) const override {}
-  // Arrays are in the order of the bytes of their names in the source. More errors: kMismatch for a
-  // source file that is in the target's container already.
+  // Arrays are in the order of the bytes of their names in the source, or in the order of the
+  // source file if that is in the same container. More errors: kMismatch for such a file without
+  // `takes_same`.
   Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const override;
 
  private:
@@ -49,6 +52,7 @@ class EachFileTarget final : public Target {
   const Container& container_;
   const std::vector<std::string> paths_;
   const bool refuse_texts_;
+  const bool takes_same_;
 };
 
 }  // namespace reshard

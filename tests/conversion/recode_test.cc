@@ -1,4 +1,5 @@
-// Files in the other format: which files, which names, what is refused.
+// Files one by one, in the other format or changed in theirs: which files, which names, what is
+// refused.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +14,9 @@
 #include "reshard/checkpoint.h"
 #include "reshard/convert.h"
 #include "reshard/strategy.h"
+#include "src/job/file_digests.h"
 #include "tests/support/checkpoint_bytes.h"
+#include "tests/support/encrypted_bytes.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
@@ -150,6 +153,115 @@ TEST_F(RecodeTest, LeavesTextsOutOrRefusesThem) {
   EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("\"note\""));
 }
 
+TEST_F(RecodeTest, TakesCkptFilesToCkptIfAnOptionChangesThem) {
+  const std::vector<TestTensor> tensors = {MakeTensor("x", DType::kInt8, {2}),
+                                           MakeTensor("a", DType::kFloat32, {3})};
+  AddFile("rank_0/n.ckpt", tensors);
+  options_.target.format = TargetFormat::kCkpt;
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming("rank_0/n.ckpt", "`crc`"));
+  // The bytes of the source, in its order, and a trailer.
+  options_.target.states_crc = true;
+  EXPECT_THAT(Recoded(), ElementsAre("rank_0/n.ckpt"));
+  const std::string source = ReadFile(folder_.path() / "src/rank_0/n.ckpt");
+  const std::string with_crc = ReadFile(folder_.path() / "out/rank_0/n.ckpt");
+  EXPECT_GT(with_crc.size(), source.size());
+  EXPECT_TRUE(with_crc.starts_with(source));
+  EXPECT_EQ(with_crc.substr(source.size()),
+            FindCrc((folder_.path() / "out/rank_0/n.ckpt").string(), {})->text.bytes);
+  // Without it again, with a new name.
+  options_.source.path = options_.target.folder;
+  options_.target.folder = folder_.path() / "renamed";
+  options_.target.states_crc = false;
+  options_.selection.renames.names = {{"x", "y"}};
+  Recoded();
+  EXPECT_THAT(NamesOf("../renamed/rank_0/n.ckpt"), ElementsAre("y", "a"));
+  EXPECT_EQ(ReadFile(folder_.path() / "renamed/rank_0/n.ckpt").size(), source.size());
+}
+
+// MindSpore's bytes are in the golden tests.
+TEST_F(RecodeTest, DecryptsOnlyIfItIsTold) {
+  AddFile("n.ckpt", {MakeTensor("x", DType::kInt8, {2}), MakeTensor("a", DType::kFloat32, {3})});
+  const std::string plain = ReadFile(folder_.path() / "src/n.ckpt");
+  options_.target.format = TargetFormat::kCkpt;
+  options_.target.encryption = TargetSpec::EncryptionMode::kAesGcm;
+  options_.target.encryption_key = KeyOf("0123456789abcdef");
+  Recoded();
+  const auto encrypted = Checkpoint::Open(options_.target.folder + "/n.ckpt");
+  EXPECT_EQ(encrypted.status().code(), StatusCode::kUnsupported);
+
+  RecodeOptions decrypting = options_;
+  decrypting.source.path = options_.target.folder;
+  decrypting.source.key = options_.target.encryption_key;
+  decrypting.target = {.folder = folder_.path() / "plain", .format = TargetFormat::kCkpt};
+  options_ = decrypting;
+  options_.selection.renames.names = {{"x", "y"}};
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming("n.ckpt: is encrypted", "`decrypt`"));
+  options_ = decrypting;
+  options_.decrypt = true;
+  EXPECT_THAT(Recoded(), ElementsAre("n.ckpt"));
+  EXPECT_EQ(ReadFile(folder_.path() / "plain/n.ckpt"), plain);
+
+  options_.target.folder = folder_.path() / "none";
+  options_.source.key = nullptr;
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("`decrypt` needs"));
+  options_ = decrypting;
+  options_.target.folder = folder_.path() / "none";
+  options_.decrypt = true;
+  options_.target.encryption = TargetSpec::EncryptionMode::kAesGcm;
+  options_.target.encryption_key = options_.source.key;
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("exclude each other"));
+}
+
+// The other format is preferred; a choice of names can still take the same one.
+TEST_F(RecodeTest, TakesOneFormatOfAMixedFolder) {
+  AddFile("a.ckpt", {MakeTensor("w", DType::kFloat32, {2})});
+  AddFile("b.ckpt", {MakeTensor("w", DType::kFloat32, {2})});
+  options_.files = "a";
+  options_.target.folder = options_.source.path;
+  EXPECT_THAT(Recoded(), ElementsAre("a.safetensors"));
+  options_.files.clear();
+  options_.target = {
+      .folder = folder_.path() / "out", .format = TargetFormat::kCkpt, .states_crc = true};
+  EXPECT_THAT(Recoded(), ElementsAre("a.ckpt"));
+  options_.target.folder = folder_.path() / "more";
+  options_.files = "[.]ckpt$";
+  EXPECT_THAT(Recoded(), ElementsAre("a.ckpt", "b.ckpt"));
+}
+
+TEST_F(RecodeTest, NoOutputIsASource) {
+  AddFile("n.ckpt", {MakeTensor("w", DType::kFloat32, {2})});
+  const std::string before = ReadFile(folder_.path() / "src/n.ckpt");
+  options_.target.format = TargetFormat::kCkpt;
+  options_.target.states_crc = true;
+  const auto refuses = [&] {
+    for (const bool force : {false, true}) {
+      options_.force = force;
+      const auto report = Recode(options_);
+      EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument) << report.status().message();
+      EXPECT_THAT(report.status().message(), HasSubstr("would replace the source file"));
+      EXPECT_EQ(ReadFile(folder_.path() / "src/n.ckpt"), before);
+    }
+  };
+  options_.target.folder = options_.source.path;
+  refuses();
+  fs::create_directory_symlink("src", folder_.path() / "linked");
+  options_.target.folder = folder_.path() / "linked";
+  refuses();
+  const fs::path out = folder_.path() / "out";
+  fs::create_directory(out);
+  options_.target.folder = out;
+  fs::create_hard_link(folder_.path() / "src/n.ckpt", out / "n.ckpt");
+  refuses();
+  fs::remove(out / "n.ckpt");
+  fs::create_symlink("../src/n.ckpt", out / "n.ckpt");
+  refuses();
+  // The source is the link.
+  fs::remove(out / "n.ckpt");
+  fs::rename(folder_.path() / "src/n.ckpt", out / "n.ckpt");
+  fs::create_symlink("../out/n.ckpt", folder_.path() / "src/n.ckpt");
+  refuses();
+}
+
 TEST_F(RecodeTest, RefusesMapTensors) {
   fs::create_directory(options_.source.path);
   const std::vector<std::string> parts = {TensorMessage("int32", {1}, "keys"),
@@ -170,6 +282,9 @@ TEST_F(RecodeTest, RefusesWhatIsOfTheFormatAlready) {
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("full tensors"));
   options_.target.format = TargetFormat::kSafetensors;
   options_.source.path = folder_.path() / "src/n.safetensors";
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("ends in .ckpt"));
+  // Metadata of safetensors files is about them.
+  options_.target.states_crc = true;
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("ends in .ckpt"));
 }
 

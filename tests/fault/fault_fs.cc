@@ -8,6 +8,11 @@
 // the number of reads that are being served. With `rounds` all reads are answered together,
 // MILLISECONDS after the last one of them came; then the line ends with the number of the round,
 // from 0 on: who waits for one answer before it asks for the next takes a round for each.
+// Variables of the environment change the failures:
+//   FAULT_FS_ERROR=ESTALE      they are this error, or ETIMEDOUT
+//   FAULT_FS_FAILURES=N        only the first N reads of the bytes fail
+//   FAULT_FS_FAILED_OPENS=N    the first N times that a file is opened fail, too
+//   FAULT_FS_TOUCH=1           a failed read changes the time of its file
 // It stays in the foreground, serves one call at a time unless it is slow, and ends when it is
 // unmounted or gets SIGTERM.
 #include <dirent.h>
@@ -36,6 +41,10 @@ int64_t bad_end = 0;
 std::chrono::milliseconds delay{0};
 std::FILE* log_file = nullptr;
 std::atomic<int> busy = 0;
+int error = EIO;
+std::atomic<int64_t> failures = INT64_MAX;
+std::atomic<int64_t> failed_opens = 0;
+bool touches = false;
 
 bool in_rounds = false;
 std::mutex mutex;  // guards what follows, and log_file
@@ -47,6 +56,7 @@ std::string Below(const char* path) { return source + path; }
 
 void* Begin(fuse_conn_info* connection, fuse_config* configuration) {
   configuration->intr = 1;
+  if (touches) configuration->attr_timeout = 0;
   // The kernel lets so many reads go out that it does not wait for; 12 unless told.
   connection->max_background = 64;
   connection->congestion_threshold = 64;
@@ -96,6 +106,10 @@ int AwaitRound() {
   return mine;
 }
 
+int Open(const char* /*path*/, fuse_file_info* /*file*/) {
+  return failed_opens > 0 && failed_opens-- > 0 ? -error : 0;
+}
+
 int Read(const char* path, char* bytes, size_t size, off_t offset, fuse_file_info* /*file*/) {
   const int now_busy = ++busy;
   bool interrupted = false;
@@ -112,7 +126,11 @@ int Read(const char* path, char* bytes, size_t size, off_t offset, fuse_file_inf
   }
   --busy;
   if (interrupted) return -EINTR;
-  if (offset < bad_end && offset + static_cast<int64_t>(size) > bad_begin) return -EIO;
+  if (offset < bad_end && offset + static_cast<int64_t>(size) > bad_begin && failures > 0 &&
+      failures-- > 0) {
+    if (touches) utimensat(AT_FDCWD, Below(path).c_str(), nullptr, 0);
+    return -error;
+  }
   const int file = open(Below(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return -errno;
   const ssize_t got = pread(file, bytes, size, offset);
@@ -128,6 +146,16 @@ int main(int argc, char** argv) {
     std::fputs("usage: fault_fs SOURCE MOUNTPOINT BEGIN END [MILLISECONDS LOG [rounds]]\n", stderr);
     return 2;
   }
+  const auto number = [](const char* name, int64_t usual) {
+    const char* const text = std::getenv(name);
+    return text == nullptr ? usual : std::atoll(text);
+  };
+  if (const char* const name = std::getenv("FAULT_FS_ERROR")) {
+    error = std::string(name) == "ESTALE" ? ESTALE : ETIMEDOUT;
+  }
+  failures = number("FAULT_FS_FAILURES", INT64_MAX);
+  failed_opens = number("FAULT_FS_FAILED_OPENS", 0);
+  touches = number("FAULT_FS_TOUCH", 0) != 0;
   source = argv[1];
   bad_begin = std::atoll(argv[3]);
   bad_end = std::atoll(argv[4]);
@@ -144,6 +172,7 @@ int main(int argc, char** argv) {
   operations.init = Begin;
   operations.getattr = GetAttributes;
   operations.readdir = ReadFolder;
+  operations.open = Open;
   operations.read = Read;
   char foreground[] = "-f";
   char single[] = "-s";

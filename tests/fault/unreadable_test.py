@@ -59,7 +59,7 @@ def maps_of_files(command, log):
 def test(options, folder):
     original = harness.golden_job(options.reshard, CASE)
     finished = harness.undisturbed(original, folder / "undisturbed")
-    job = harness.golden_job(options.reshard, CASE)
+    job = harness.golden_job(options.reshard, CASE, "--retries", "0")
     job.source = folder / "src"
     target = folder / "target"
     shim = {**os.environ, "LD_PRELOAD": options.shim, "RESHARD_SHIM_LOCAL": "1"}
@@ -105,7 +105,8 @@ def same_for_all_jobs(options, folder):
         errors = set()
         with mounted(options.fault_fs, source, place, range(begin, begin + PAGE)):
             for jobs in ("1", "2", "4", "8"):
-                job = harness.Job(options.reshard, place, *strategies, "--jobs", jobs)
+                job = harness.Job(options.reshard, place, *strategies, "--jobs", jobs, "--retries",
+                                  "1")
                 done = harness.run(job.command(folder / "out"))
                 assert done.returncode == 4, f"bad page at {begin}: {done.stderr.decode()}"
                 errors.add(done.stderr)

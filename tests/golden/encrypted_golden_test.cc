@@ -105,6 +105,25 @@ TEST(EncryptedFilesTest, HaveTheDigestsOfThePlainFile) {
   }
 }
 
+TEST(EncryptedFilesTest, BecomeThePlainFile) {
+  const fs::path files = kData / "apis" / "files";
+  const std::string key = nlohmann::json::parse(ReadFile(files / "case.json")).at("key_ascii");
+  for (const std::string mode : {"AES-GCM", "AES-CBC", "SM4-CBC"}) {
+    SCOPED_TRACE(mode);
+    const TemporaryFolder folder(MemoryFolder());
+    RecodeOptions options;
+    options.source.path = files / ("encrypted_" + mode + ".ckpt");
+    options.source.key = KeyOf(key);
+    options.target.folder = folder.path() / "target";
+    options.target.format = TargetFormat::kCkpt;
+    options.decrypt = true;
+    const auto report = Recode(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(ReadFile(folder.path() / "target" / ("encrypted_" + mode + ".ckpt")),
+              ReadFile(files / "plain.ckpt"));
+  }
+}
+
 TEST(EncryptedFilesTest, AKeyThatAPlainFileDoesNotNeedIsAWarning) {
   const fs::path file = kData / "apis" / "files" / "plain.ckpt";
   const auto report = DigestsOf(file, "0123456789abcdef");

@@ -134,6 +134,20 @@ TEST(CrcGoldenTest, TrailersOfCkptFilesAreMindSpores) {
   EXPECT_EQ(expected.substr(0, found->text.offset), ReadFile(kData / "crc/case_001/net.ckpt"));
 }
 
+TEST(CrcGoldenTest, AddedToACkptFileItIsMindSporesFile) {
+  const fs::path folder = kData / "crc" / "case_001";
+  const TemporaryFolder target(MemoryFolder());
+  RecodeOptions options;
+  options.source.path = folder / "net.ckpt";
+  options.target.folder = target.path() / "target";
+  options.target.format = TargetFormat::kCkpt;
+  options.target.states_crc = true;
+  const auto report = Recode(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(ReadFile(target.path() / "target" / "net.ckpt"),
+            ReadFile(folder / "expected" / "net.ckpt"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Recode, RecodeGoldenTest, testing::ValuesIn(CasesOf("recode")), NameOf);
 
 TEST(SafetensorsFilesTest, AreAcceptedAndRefusedAsTheLibraryDoes) {

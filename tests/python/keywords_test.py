@@ -27,6 +27,7 @@ TYPES = {
     "decimal_size": "Size",
     "parameter_count": "str",
     "seconds": "int",
+    "number": "int",
     "count": "int",
     "counts": "Iterable[int]",
     "switch_or_count": "bool | int",

@@ -29,6 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
+constexpr std::string_view kCkpts[] = {".ckpt"};
+
 class FileUseTest : public testing::Test {
  protected:
   FileUseTest() {
@@ -97,9 +99,8 @@ TEST_F(FileUseTest, WhateverOpensOrChoosesAFileNotesIt) {
       {"hf/m.safetensors", "hf/m.safetensors", [&] { (void)FindFullFolder(At("hf")); }},
       {"hf/model.safetensors.index.json", "hf/model.safetensors.index.json",
        [&] { (void)FindFullFolder(At("hf")); }},
-      {"plain/x.ckpt", "plain/x.ckpt", [&] { (void)FindEachFile(At("plain"), ".ckpt", ""); }},
-      {"plain/x.ckpt", "plain/x.ckpt",
-       [&] { (void)FindEachFile(At("plain"), ".ckpt", "no such"); }},
+      {"plain/x.ckpt", "plain/x.ckpt", [&] { (void)FindEachFile(At("plain"), kCkpts, ""); }},
+      {"plain/x.ckpt", "plain/x.ckpt", [&] { (void)FindEachFile(At("plain"), kCkpts, "no such"); }},
   };
   for (const auto& row : rows) {
     const Status status = Beside(row.output, row.read);

@@ -87,23 +87,11 @@ std::vector<std::string> CheckpointsIn(const std::string& folder) {
   return files;
 }
 
-// With names that may have been meant.
 Status NoSuchParameter(const ShardedCheckpoint& checkpoint, const std::string& typed) {
-  constexpr size_t kMostNames = 5;
   std::vector<std::string> all;
-  std::vector<std::string> containing;
-  uint64_t count = 0;
-  for (const ShardedCheckpoint::Tensor& tensor : checkpoint.tensors()) {
-    all.push_back(tensor.name);
-    if (tensor.name.find(typed) == std::string::npos) continue;
-    if (++count <= kMostNames) containing.push_back(tensor.name);
-  }
-  const std::string nearest = NearestName(typed, all);
-  return NotFoundError(fmt::format(
-      "the checkpoint has no tensor \"{}\"; {}", PrintableName(typed),
-      count > 0 && !typed.empty() ? "names that contain it: " + PrintableNames(containing, count)
-      : nearest.empty()           ? "`reshard inspect` lists the names"
-                                  : fmt::format("did you mean {}?", PrintableName(nearest))));
+  for (const ShardedCheckpoint::Tensor& tensor : checkpoint.tensors()) all.push_back(tensor.name);
+  return NotFoundError(fmt::format("the checkpoint has no tensor \"{}\"; {}", PrintableName(typed),
+                                   NamesMeant(typed, all, "reshard inspect")));
 }
 
 // The parameters of `checkpoint` that the filter takes, in file order. They belong to the

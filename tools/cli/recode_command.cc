@@ -14,17 +14,21 @@
 namespace reshard {
 
 RecodeCommand::RecodeCommand(CLI::App& parent)
-    : Command(parent, "recode", "Write checkpoint files in another format, their tensors unchanged",
-              {"reshard recode ckpt_8 st_8 --format safetensors",
-               "reshard recode ckpt_8 ckpt_8 --format safetensors   # beside the sources",
-               "reshard recode net-1_100.safetensors out --format ckpt --rename names.json",
-               "reshard recode ckpt_8 st_8 --format safetensors --files '-1_100[.]'"}) {
+    : Command(
+          parent, "recode",
+          "Write checkpoint files anew, in another format or with other names, a CRC or encryption",
+          {"reshard recode ckpt_8 st_8 --format safetensors",
+           "reshard recode ckpt_8 ckpt_8 --format safetensors   # beside the sources",
+           "reshard recode net-1_100.safetensors out --format ckpt --rename names.json",
+           "reshard recode ckpt_8 ckpt_8_crc --format ckpt --crc",
+           "reshard recode ckpt_8 st_8 --format safetensors --files '-1_100[.]'"}) {
   AddPositional(app(), "SRC", options_.source.path,
-                "A file, or a folder: all files of the other format in its folders rank*, or in "
+                "A file, or a folder: all its files to be written, in its folders rank*, or in "
                 "itself if it has none");
   AddPositional(
       app(), "DST", options_.target.folder,
-      "Folder for the outputs, which keep their paths except for the extension; may be SRC");
+      "Folder for the outputs, which keep their paths except for the extension; may be SRC if "
+      "no output is a source");
   table_.AddTo(app(), kRecodeCall);
   AddJsonLinesOption();
   AddJobsOption(app(), options_.run.jobs)->group("Run");

@@ -5,10 +5,13 @@
 #include <utility>
 
 #include "reshard/strategy.h"
+#include "src/frontend/parameter_map.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/strategy_report.h"
+#include "tools/cli/unknown_words.h"
+#include "tools/page/map_drawing.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
@@ -16,10 +19,23 @@ namespace reshard {
 StrategyShowCommand::StrategyShowCommand(CLI::App& parent)
     : Command(parent, "show", "Print the layouts of a strategy",
               {"reshard strategy show s8.ckpt",
-               "reshard strategy show stages/ --include '*.attention.*' --json"}) {
+               "reshard strategy show stages/ --include '*.attention.*' --json",
+               "reshard strategy show s8.ckpt --map lm_head.weight --dst-strategy s4.ckpt"}) {
   AddPositional(app(), "FILE", path_, "Strategy file, or folder of stage files");
   table_.AddTo(app(), kShowStrategyCall, "Options");
-  app().add_flag("--long", long_, "List every parameter; without it, equal ones share a line");
+  app().add_flag("--long", long_,
+                 "List every parameter, or draw every box; without it, equal ones share a line");
+  CLI::Option* const map =
+      app()
+          .add_option("--map", mapped_, "Draw which rank holds which box of this parameter")
+          ->type_name("PARAM")
+          ->excludes(FindOption(app(), "--include"))
+          ->excludes(FindOption(app(), "--exclude"));
+  app()
+      .add_option("--dst-strategy", target_strategy_,
+                  "Draw the boxes after a conversion to this strategy, too")
+      ->type_name("D")
+      ->needs(map);
 }
 
 int StrategyShowCommand::Run() {
@@ -27,6 +43,7 @@ int StrategyShowCommand::Run() {
   const Result<Strategy> strategy = ReadStrategy(path_);
   if (!strategy.ok()) return Fail(strategy.status());
   if (!quiet()) PrintNotes(strategy->notes());
+  if (FindOption(app(), "--map")->count() > 0) return ShowMap(*strategy);
   std::vector<Warning> warnings;
   const ShownStrategy shown = ShownOf(*strategy, filter_);
   if (filter_.given() && shown.parameters.empty()) {
@@ -41,6 +58,41 @@ int StrategyShowCommand::Run() {
     PrintData(ToJsonText(document) + '\n');
   } else {
     PrintData(StrategyAsText(shown, {.every_parameter = long_, .every_field = verbose()}));
+  }
+  return 0;
+}
+
+int StrategyShowCommand::ShowMap(const Strategy& strategy) {
+  ParameterMap map{.name = mapped_};
+  std::vector<std::string> names;
+  const auto add = [&](const Strategy& side) -> Result<MappedStrategy> {
+    for (const Strategy::Stage& stage : side.stages()) {
+      for (const auto [name, layout] : stage) names.emplace_back(name);
+    }
+    return MapOf(side, mapped_);
+  };
+  Result<MappedStrategy> before = add(strategy);
+  if (!before.ok()) return Fail(before.status());
+  map.before = *std::move(before);
+  if (!target_strategy_.empty()) {
+    const Result<Strategy> target = ReadStrategy(target_strategy_);
+    if (!target.ok()) return Fail(target.status());
+    if (!quiet()) PrintNotes(target->notes());
+    Result<MappedStrategy> after = add(*target);
+    if (!after.ok()) return Fail(after.status());
+    map.after = *std::move(after);
+  }
+  if (map.before.stages.empty() && (!map.after || map.after->stages.empty())) {
+    return Fail(NotFoundError(fmt::format("the strategy has no parameter \"{}\"; {}",
+                                          PrintableName(mapped_),
+                                          NamesMeant(mapped_, names, "reshard strategy show"))));
+  }
+  if (json()) {
+    nlohmann::ordered_json document = JsonDocument();
+    document.update(AsJson(map));
+    PrintData(ToJsonText(document) + '\n');
+  } else {
+    PrintData(DrawMap(map, long_));
   }
   return 0;
 }

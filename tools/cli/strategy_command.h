@@ -20,10 +20,15 @@ class StrategyShowCommand : public Command {
   int Run() override;
 
  private:
+  // Draws which rank holds which box of `mapped_`.
+  int ShowMap(const Strategy& strategy);
+
   std::string path_;
   NameFilter filter_;
   TableOptions table_;
   bool long_ = false;
+  std::string mapped_;  // the parameter to draw
+  std::string target_strategy_;
 };
 
 class StrategyMergeCommand : public Command {

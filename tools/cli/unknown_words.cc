@@ -187,6 +187,23 @@ std::string NearestName(std::string_view typed, const std::vector<std::string>& 
   return nearest;
 }
 
+std::string NamesMeant(std::string_view typed, const std::vector<std::string>& names,
+                       std::string_view command) {
+  constexpr size_t kMostNames = 5;
+  std::vector<std::string> containing;
+  uint64_t count = 0;
+  for (const std::string& name : names) {
+    if (name.find(typed) == std::string::npos) continue;
+    if (++count <= kMostNames) containing.push_back(name);
+  }
+  if (count > 0 && !typed.empty()) {
+    return "names that contain it: " + PrintableNames(containing, count);
+  }
+  const std::string nearest = NearestName(typed, names);
+  return nearest.empty() ? fmt::format("`{}` lists the names", command)
+                         : fmt::format("did you mean {}?", PrintableName(nearest));
+}
+
 std::optional<std::string> DescribeUnknownWord(const CLI::App& root,
                                                const std::vector<std::string>& words) {
   const CLI::App* command = &root;

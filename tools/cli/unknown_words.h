@@ -22,6 +22,11 @@ size_t EditDistance(std::string_view a, std::string_view b);
 // its length, or 1 if it is that short. Empty if there is none.
 std::string NearestName(std::string_view typed, const std::vector<std::string>& names);
 
+// Returns advice about `typed`, which is none of the names: "names that contain it: a, b", "did you
+// mean a?", or that `command` lists the names.
+std::string NamesMeant(std::string_view typed, const std::vector<std::string>& names,
+                       std::string_view command);
+
 // Returns a message about the first word, before any `--`, that is not a command or option at its
 // place; no value if there is none. The parser reports such words last, after errors that they
 // cause. `words` come after the program's name. The parser may have failed on them.

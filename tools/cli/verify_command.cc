@@ -147,7 +147,7 @@ void VerifyCommand::AddAgainst() {
       ->description("As --against, with the file of source rank RANK instead of SRC; repeatable");
   FindOption(app(), "--format")
       ->description("Format of the target files (default: as found in DST)");
-  for (const char* of_both : {"--key-file", "--key-env"}) {
+  for (const char* of_both : {"--key-file", "--key-env", "--retries"}) {
     FindOption(app(), of_both)->group("Options");
   }
 }

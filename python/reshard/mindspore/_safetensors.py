@@ -291,10 +291,19 @@ def _recode(
         )
     if not os.path.exists(source):
         raise _errors.NotFoundError(f"{call}: file_path: no such file or folder: {source}")
-    if os.path.isdir(source) and not any(
-        entry.name.startswith("rank") and entry.is_dir() for entry in os.scandir(source)
-    ):
-        raise _errors.NotFoundError(f"{call}: file_path: {source} has no folders rank_N")
+    if os.path.isdir(source):
+        folders = [
+            entry.path
+            for entry in os.scandir(source)
+            if entry.name.startswith("rank") and entry.is_dir()
+        ]
+        if not folders:
+            raise _errors.NotFoundError(f"{call}: file_path: {source} has no folders rank_N")
+        # The library would take .ckpt files to .ckpt files with other names.
+        if not any(
+            name.endswith("." + given) for folder in folders for name in os.listdir(folder)
+        ):
+            raise _errors.NotFoundError(f"{call}: file_path: {source} has no .{given} files")
     if name_map is not None:
         _check.instance(call, "name_map", name_map, dict, ValueError)
     if processes_num < 1:
