@@ -158,12 +158,13 @@ struct PlanReport : Findings {
   };
 
   struct TargetFile {
-    int64_t rank = 0;  // of a folder of whole tensors: the number of the file
+    int64_t rank = 0;  // of a folder of whole tensors, or not of tensors: the number of the file
     std::string path;  // relative to the target folder
     uint64_t size = 0;
     uint64_t parameters = 0;
     uint64_t runs = 0;
     std::vector<int64_t> source_ranks;  // ascending
+    FileKind kind = FileKind::kTensors;
   };
 
   std::vector<SourceFile> sources;  // the files chosen that are read, by rank

@@ -276,10 +276,10 @@ constexpr const char* kTypeNames[] = {"switch",       "switch_or_word",
                                       "decimal_size", "parameter_count",
                                       "seconds",      "count",
                                       "counts",       "switch_or_count",
-                                      "share",        "io",
-                                      "casts",        "renames",
-                                      "name_map",     "key_file",
-                                      "key_variable"};
+                                      "switch_or_file", "share",
+                                      "io",           "casts",
+                                      "renames",      "name_map",
+                                      "key_file",     "key_variable"};
 static_assert(std::size(kTypeNames) == static_cast<size_t>(OptionType::kKeyVariable) + 1);
 
 constexpr std::pair<const char*, Call> kCalls[] = {{"convert", kConvertCall},

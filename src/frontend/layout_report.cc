@@ -265,8 +265,7 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   PlanFindings findings;
   const Target& target = opened.target();
   const auto add = [&](const TargetPlan& planned) {
-    const bool is_of_a_rank = planned.rank < target.rank_files();  // a strategy is of none
-    if (is_of_a_rank) sums.Add(planned, findings);
+    if (HoldsModel(target.KindOf(planned.rank))) sums.Add(planned, findings);
   };
   RESHARD_ASSIGN_OR_RETURN(opened.plan,
                            PlanConversion(source, target, conversion, budget, {findings, add}));
