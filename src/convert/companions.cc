@@ -68,7 +68,10 @@ Result<std::vector<ChosenFile>> FindCompanions(const std::string& folder, Source
                       Escape(path)));
     }
     RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, storage.Pin(path));
-    found.push_back({0, entry.name, files.Add(path, identity), identity});
+    const FileId id = files.Add(path, identity);
+    // Opens it, so that an empty file counts as used, too, and is compared at the end.
+    RESHARD_RETURN_IF_ERROR(files.Identity(id).status());
+    found.push_back({0, entry.name, id, identity});
   }
   if (!found.empty()) return found;
   return NotFoundError(fmt::format(
