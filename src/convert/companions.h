@@ -47,8 +47,8 @@ inline constexpr std::string_view kCompanionNames[] = {
     "vocab.txt",
 };
 
-// Returns the folder of the companions; `spec` asks for some. Errors: kInvalidArgument if the source
-// is not in one folder.
+// Returns the folder of the companions; `spec` asks for some. Errors: kInvalidArgument if the
+// source is not in one folder.
 Result<std::string> CompanionFolder(const ConversionSpec& spec);
 
 // Finds the companions in the folder, and pins them. Their `relative_path` is the name, and their

@@ -1,5 +1,5 @@
-// ModelConfig: facts from a model's config.json, as transformers writes it. Only its outermost level
-// is read.
+// ModelConfig: facts from a model's config.json, as transformers writes it. Only its outermost
+// level is read.
 //
 // A plain value.
 #ifndef RESHARD_SRC_CONVERT_MODEL_CONFIG_H_

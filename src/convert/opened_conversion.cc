@@ -71,7 +71,8 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
   return {};
 }
 
-// Adds which companions are copied, and what contradicts them. With Selection::ranks it may be none.
+// Adds which companions are copied, and what contradicts them. With Selection::ranks it may be
+// none.
 Status AddFindingsOfCompanions(const ConversionSpec& spec, ConversionPlan& plan) {
   RESHARD_ASSIGN_OR_RETURN(const std::string folder, CompanionFolder(spec));
   std::vector<std::string_view> names;
@@ -107,8 +108,8 @@ Status RemakeTarget(const TargetSpec& target, const Selection& selection,
   RESHARD_ASSIGN_OR_RETURN(opened.made, MakeTarget(*opened.source, target, selection));
   std::vector<ExtraFile> extras = CopiesOf(opened.source->companions());
   if (opened.strategy) {
-    RESHARD_ASSIGN_OR_RETURN(ExtraFile strategy, StrategyFileOf(opened.strategy->strategy,
-                                                                opened.target().choice()));
+    RESHARD_ASSIGN_OR_RETURN(ExtraFile strategy,
+                             StrategyFileOf(opened.strategy->strategy, opened.target().choice()));
     extras.insert(extras.begin(), std::move(strategy));
   }
   AddExtraFiles(std::move(extras), target, opened.made);

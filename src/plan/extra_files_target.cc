@@ -7,8 +7,8 @@ namespace reshard {
 void ExtraFilesTarget::IndexSources(std::span<const int64_t> files, const Indexers& indexers,
                                     const std::stop_token& stop) const {
   // The extra files, which need no index, come last.
-  const auto extra = std::find_if(files.begin(), files.end(),
-                                  [this](int64_t file) { return IsExtra(file); });
+  const auto extra =
+      std::find_if(files.begin(), files.end(), [this](int64_t file) { return IsExtra(file); });
   files = files.first(static_cast<size_t>(extra - files.begin()));
   if (!files.empty()) others_.IndexSources(files, indexers, stop);
 }

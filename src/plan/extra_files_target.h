@@ -1,5 +1,5 @@
-// ExtraFilesTarget: the files of another target, and then files that hold no tensors of its own: the
-// strategy that cuts the ranks, and companions, which are copies of files as they are.
+// ExtraFilesTarget: the files of another target, and then files that hold no tensors of its own:
+// the strategy that cuts the ranks, and companions, which are copies of files as they are.
 //
 // Thread-safe; the other target must outlive it.
 #ifndef RESHARD_SRC_PLAN_EXTRA_FILES_TARGET_H_
@@ -25,7 +25,7 @@ namespace reshard {
 struct ExtraFile {
   std::string path;  // relative to the target folder
   FileKind kind = FileKind::kCompanion;
-  std::string literal = {};                // its bytes, unless it is a copy
+  std::string literal = {};               // its bytes, unless it is a copy
   std::optional<CopiedFile> copied = {};  // of a file of the source
 };
 
@@ -34,9 +34,7 @@ class ExtraFilesTarget final : public Target {
   ExtraFilesTarget(const Target& others, std::vector<ExtraFile> extras)
       : Target(others.source(), others.choice()), others_(others), extras_(std::move(extras)) {}
 
-  int64_t files() const override {
-    return others_.files() + static_cast<int64_t>(extras_.size());
-  }
+  int64_t files() const override { return others_.files() + static_cast<int64_t>(extras_.size()); }
   int64_t rank_files() const override { return others_.rank_files(); }
   std::string PathOf(int64_t file) const override {
     const ExtraFile* const extra = Find(file);

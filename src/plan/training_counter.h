@@ -1,5 +1,6 @@
-// Training states that a checkpoint holds beside the weights: counters of steps and epochs, learning
-// rates, loss scales, and accumulated gradients. OptimizerGroup names the states of optimizers.
+// Training states that a checkpoint holds beside the weights: counters of steps and epochs,
+// learning rates, loss scales, and accumulated gradients. OptimizerGroup names the states of
+// optimizers.
 //
 // Pure; any thread.
 #ifndef RESHARD_SRC_PLAN_TRAINING_COUNTER_H_

@@ -115,8 +115,9 @@ TEST(CompanionsTest, AreCopiedAsTheyAreAndNoOtherFiles) {
     ModelFolder folder;
     folder.options().checks.checksum = digests;
     const ConvertReport report = RunConvert(folder.options());
-    EXPECT_THAT(report.notes, Contains(AllOf(HasSubstr(folder.model()),
-                                             HasSubstr("config.json, merges.txt, tokenizer.json"))));
+    EXPECT_THAT(report.notes,
+                Contains(AllOf(HasSubstr(folder.model()),
+                               HasSubstr("config.json, merges.txt, tokenizer.json"))));
     EXPECT_EQ(report.files.size(), 4U);
     ExpectCompanions(folder);
     EXPECT_EQ(ReadOutputs(folder.target()).size(), 4U);
@@ -168,8 +169,8 @@ TEST(CompanionsTest, AreTakenFromTheSourceUnlessAFolderIsNamed) {
   EXPECT_EQ(RunConvert(folder.options()).files.size(), 2U);
 
   // The folder that was made, and a file in it.
-  for (const std::string& source : {folder.target().string(),
-                                    (folder.target() / "model.safetensors").string()}) {
+  for (const std::string& source :
+       {folder.target().string(), (folder.target() / "model.safetensors").string()}) {
     ConvertOptions again;
     again.source.path = source;
     again.target.folder = folder.folder().path() / "again";
@@ -337,8 +338,7 @@ TEST(CompanionsTest, AreNotEncrypted) {
   ModelFolder folder(kColumns);
   folder.options().target.encryption = TargetSpec::EncryptionMode::kAesGcm;
   const std::string key(16, 'k');
-  folder.options().target.encryption_key =
-      *EncryptionKey::FromBytes(std::as_bytes(std::span(key)));
+  folder.options().target.encryption_key = *EncryptionKey::FromBytes(std::as_bytes(std::span(key)));
   const Status status = Refused(folder);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("`companions`"), HasSubstr("`encryption`")));

@@ -123,10 +123,8 @@ TEST(ConvertChoiceTest, WeightsOnlyLeavesOutStatesOfTraining) {
       MakeTensor("layers.0.zero_point", DType::kInt8, {1}),
       MakeTensor("pool.power", DType::kFloat32, {1}),
   };
-  const std::vector<NamedLayout> layouts = {{"w", kRowsOf2},
-                                            {"adam_m.w", kRowsOf2},
-                                            {"linear.w", kRowsOf2},
-                                            {"accu_grads.w", kRowsOf2}};
+  const std::vector<NamedLayout> layouts = {
+      {"w", kRowsOf2}, {"adam_m.w", kRowsOf2}, {"linear.w", kRowsOf2}, {"accu_grads.w", kRowsOf2}};
   for (const bool cut : {true, false}) {
     ConversionFolder folder(cut ? layouts : std::vector<NamedLayout>(),
                             cut ? std::vector<NamedLayout>() : layouts);
@@ -162,8 +160,8 @@ TEST(ConvertChoiceTest, WeightsOnlyOfStatesAlone) {
 TEST(ConvertChoiceTest, OptimizerStatesForTransformersAreNoted) {
   SampleFolder folder;
   folder.options().target.format = TargetFormat::kHuggingFace;
-  const auto noted = Contains(AllOf(HasSubstr("1 of 3"), HasSubstr("\"adam_m.w\""),
-                                    HasSubstr("`weights_only`")));
+  const auto noted =
+      Contains(AllOf(HasSubstr("1 of 3"), HasSubstr("\"adam_m.w\""), HasSubstr("`weights_only`")));
   EXPECT_THAT(RunConvert(folder.options()).notes, noted);
   folder.options().force = true;
   folder.options().selection.weights_only = true;

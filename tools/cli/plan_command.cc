@@ -106,7 +106,8 @@ std::string TargetTable(const PlanReport& report, bool all) {
     const PlanReport::TargetFile& first = group.first();
     const size_t files = group.files.size();
     table.AddRow({HoldsModel(first.kind) ? FormatRanks(group.Ranks()) : "-",
-                  PrintableName(first.path), Each(FormatBytes(first.size), files), fmt::format("{}", first.parameters),
+                  PrintableName(first.path), Each(FormatBytes(first.size), files),
+                  fmt::format("{}", first.parameters),
                   group.Range([](const PlanReport::TargetFile& file) { return file.runs; }),
                   files == 1 ? FormatRanks(first.source_ranks)
                              : Each(group.Range([](const PlanReport::TargetFile& file) {
