@@ -305,7 +305,10 @@ void AddNoteOfStates(const PlanFindings& findings, std::vector<std::string>& not
   std::vector<std::string> states;
   uint64_t bytes = 0;
   for (const auto& [name, parameter] : findings.parameters) {
-    if (OptimizerGroup(parameter.source_name, has).empty()) continue;
+    if (ElementCount(parameter.full_shape).value_or(0) <= 1 ||  // as the totals count
+        OptimizerGroup(parameter.source_name, has).empty()) {
+      continue;
+    }
     states.push_back(Quote(name));
     bytes += parameter.bytes;
   }
