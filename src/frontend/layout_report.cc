@@ -30,6 +30,7 @@
 #include "src/os/path_location.h"
 #include "src/os/used_files.h"
 #include "src/os/write_file.h"
+#include "src/plan/parameter_choice.h"
 #include "src/plan/plan_findings.h"
 #include "src/source/shard_grid.h"
 
@@ -366,10 +367,10 @@ Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
     const bool planned = !source.strategy.empty() || !target.strategy.empty() ||
                          HasCluster(target) || IsWholeFolder(target.format);
     const Selection& selection = options.conversion.selection;
-    if (!planned && !(selection.include.empty() && selection.exclude.empty())) {
+    if (!planned && !ChoiceOf(selection).TakesAll()) {
       return InvalidArgumentError(
-          "`include` and `exclude` choose parameters of a conversion; name `source.strategy`, "
-          "`target.strategy` or both");
+          "`include`, `exclude` and `weights_only` choose parameters of a conversion; name "
+          "`source.strategy`, `target.strategy` or both");
     }
     return planned ? ReportOfPlan(options) : ReportOfFiles(options);
   });
