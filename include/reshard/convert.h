@@ -165,12 +165,14 @@ struct PlanReport : Findings {
   };
 
   struct TargetFile {
-    int64_t rank = 0;  // of a folder of full tensors: the number of the file
+    // In a folder of full tensors, or of a file that is not of a rank: the number of the file.
+    int64_t rank = 0;
     std::string path;  // relative to the target folder
     uint64_t size = 0;
     uint64_t parameters = 0;
     uint64_t runs = 0;
     std::vector<int64_t> source_ranks;  // ascending
+    FileKind kind = FileKind::kTensors;
   };
 
   std::vector<SourceFile> sources;  // the files chosen that are read, by rank

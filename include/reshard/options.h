@@ -88,6 +88,25 @@ constexpr bool IsWholeFolder(const std::optional<TargetFormat>& format) {
   return format == TargetFormat::kUnified || format == TargetFormat::kHuggingFace;
 }
 
+// What a target file is.
+enum class FileKind {
+  kTensors,    // a checkpoint: of a rank, or of a folder of full tensors
+  kIndex,      // the index of such a folder
+  kStrategy,   // that of a Cluster
+  kCompanion,  // a copy of a configuration or tokenizer file (TargetSpec::companions)
+};
+
+// Whether it is a part of the model, with a rank or a number. The others stand beside it.
+constexpr bool HoldsModel(FileKind kind) {
+  return kind == FileKind::kTensors || kind == FileKind::kIndex;
+}
+
+// Returns "tensors", "index", "strategy" or "companion".
+constexpr std::string_view FileKindName(FileKind kind) {
+  constexpr std::string_view kNames[] = {"tensors", "index", "strategy", "companion"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
 // The share of a conversion that a process does. Others, perhaps on other machines, do the rest.
 struct WorkerShare {
   uint64_t index = 0;  // from 0 to count - 1
@@ -219,6 +238,10 @@ struct TargetSpec {
   // crc_check: `.ckpt` in a trailer, safetensors in metadata `crc_num`. Needs
   // CheckChoice::checksum.
   bool states_crc = false;
+  // Copies configuration, tokenizer and generation files (src/convert/companions.h has
+  // their names) of this folder into the target folder. Empty: of the source's folder. No value:
+  // none. Not with `encryption`.
+  std::optional<std::string> companions = {};
 };
 
 // New names of parameters, by the old ones.
@@ -262,6 +285,8 @@ struct Selection {
   // matches.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};
+  // Leaves out optimizer states, gradients, and counters of training such as global_step.
+  bool weights_only = false;
   Renames renames = {};              // in the target
   std::vector<CastRule> casts = {};  // the first rule whose pattern matches applies
   // No value: as kCopy, but the call fails with kMismatch if a strategy seems to be of another

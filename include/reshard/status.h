@@ -109,6 +109,7 @@ enum class WarningCode {
   kNotLoadable = 34,         // tensors that MindSpore cannot load, or loads as something else
   kNotCut = 35,              // matrices that tensor parallelism leaves whole
   kSeveralStages = 36,       // matrices of several pipeline stages
+  kOtherDType = 37,          // config.json of the companions states another dtype
 };
 
 // Returns the code's name in words, such as "missing ranks".

@@ -187,6 +187,7 @@ class TargetFile(Result):
     parameters: int
     runs: int
     source_ranks: tuple[int, ...]
+    kind: str
 
 
 class Runs(Result):

@@ -146,6 +146,12 @@ std::optional<OptionValue> ReadKeyword(const Option& option, nb::handle value) {
       break;
     case OptionType::kSeconds:
       return SecondsOf(value);
+    case OptionType::kSwitchOrFile:
+      if (nb::isinstance<nb::bool_>(value)) {
+        if (!nb::cast<bool>(value)) return std::nullopt;
+        return std::string();
+      }
+      break;
     case OptionType::kSwitchOrCount:
       if (nb::isinstance<nb::bool_>(value)) {
         if (!nb::cast<bool>(value)) return std::nullopt;

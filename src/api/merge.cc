@@ -156,7 +156,7 @@ Result<std::unique_ptr<MergeTarget>> MakeTarget(const MergeOptions& options, Ope
                          source.files(),
                          source.tables(),
                          options.output,
-                         {options.selection.include, options.selection.exclude, {}},
+                         ChoiceOf(options.selection),
                          options.selection.unmatched == Selection::Unmatched::kCopy};
   if (options.segments) return MergeSegments(files);
   if (options.source.strategy.empty()) return MergeSlices(files, nullptr);

@@ -117,6 +117,8 @@ std::string_view WarningCodeName(WarningCode code) {
       return "not cut";
     case WarningCode::kSeveralStages:
       return "several stages";
+    case WarningCode::kOtherDType:
+      return "other dtype";
     case WarningCode::kValuesLost:
       return "values lost";
     case WarningCode::kKeyNotUsed:

@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
-#include "src/base/json_reader.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/io/storage.h"
+#include "src/convert/model_config.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/strategy_tables.h"
 #include "src/plan/parameter_choice.h"
@@ -22,49 +23,10 @@
 namespace reshard {
 namespace {
 
-constexpr std::string_view kModelConfig = "config.json";
-constexpr uint64_t kMaxConfigBytes = uint64_t{1} << 20;
-
-// Reads heads and embeddings from a model's configuration, at its outermost level.
-class ConfigReader final : public JsonReader {
- public:
-  explicit ConfigReader(std::string_view path) : JsonReader(path) {}
-
-  ModelFacts Facts() const {
-    ModelFacts facts = facts_;
-    // Without groups each query has its own keys and values.
-    if (!facts.kv_heads) facts.kv_heads = facts.heads;
-    return facts;
-  }
-
- private:
-  Status OnValue(JsonValue& value) override {
-    if (depth() != 1 || LevelAt(1).is_list) return {};
-    const std::string& key = Key(1);
-    const std::optional<int64_t> number = value.Integer();
-    if (key == "num_attention_heads" && number > 0) facts_.heads = number;
-    if (key == "num_key_value_heads" && number > 0) facts_.kv_heads = number;
-    if (key == "tie_word_embeddings" && value.kind == JsonValue::Kind::kBoolean) {
-      facts_.ties_embeddings = value.number != 0;
-    }
-    return {};
-  }
-
-  Status OnOpen(bool /*is_list*/) override { return {}; }
-
-  ModelFacts facts_;
-};
-
 // Returns the facts in the config.json of a folder, if there is one that can be read.
 ModelFacts FactsOf(const std::string& folder) {
-  const Storage& storage = Storage::Of(folder);
-  const std::string path = PathIn(folder, kModelConfig);
-  const Result<PathKind> kind = storage.KindOf(path);
-  if (!kind.ok() || *kind != PathKind::kFile) return {};
-  const Result<std::string> text = storage.ReadWhole(path, kMaxConfigBytes);
-  if (!text.ok()) return {};
-  ConfigReader reader(path);
-  return reader.Read(*text).ok() ? reader.Facts() : ModelFacts();
+  const std::optional<ModelConfig> config = ReadModelConfig(folder);
+  return config ? config->facts : ModelFacts();
 }
 
 // Returns the parts of each dimension by the tensor map alone. Errors: as MakeGrid.
@@ -134,8 +96,12 @@ Result<MadeStrategy> MakeStrategyOf(const ConversionSpec& spec, const SourceLimi
   RESHARD_ASSIGN_OR_RETURN(std::vector<SourceTensor> tensors,
                            ListTensors(opened->tensors(), opened->rule(),
                                        {opened->Askers(1), limits.stop, {}}, findings));
-  std::erase_if(tensors,
-                [&choice](const SourceTensor& tensor) { return !choice.Takes(tensor.name); });
+  std::set<std::string, std::less<>> names;
+  for (const SourceTensor& tensor : tensors) names.insert(tensor.name);
+  std::erase_if(tensors, [&](const SourceTensor& tensor) {
+    return !choice.Takes({tensor.name, tensor.kind, tensor.dtype, tensor.full_shape},
+                         [&](std::string_view name) { return names.contains(name); });
+  });
   RESHARD_ASSIGN_OR_RETURN(const ClusterSource source,
                            SourceOfTensors(*opened, spec.source.path, tensors));
   const Cluster& cluster = spec.target.cluster;

@@ -200,6 +200,11 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
   if (const auto step = source.step()) {
     digest.Update(fmt::format("step={}_{}\n", step->epoch, step->step));
   }
+  // Wherever they lie.
+  for (const ChosenFile& file : source.companions()) {
+    digest.Update(
+        fmt::format("companion {}{}\n", Delimited(file.relative_path), file.identity.size()));
+  }
   // Options of later versions; the others are above.
   for (const Option& option : AllOptions()) {
     if (option.effect != Effect::kBytes || IsUsual(option, spec)) continue;
@@ -209,10 +214,11 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
   return digest.HexDigest();
 }
 
-// The chosen files, and the index that names them, if there is one.
+// The chosen files, the index that names them, if there is one, and the companions.
 std::vector<ChosenFile> FilesOf(const OpenedSource& source) {
   std::vector<ChosenFile> files = source.chosen();
   if (source.index()) files.push_back(*source.index());
+  files.insert(files.end(), source.companions().begin(), source.companions().end());
   return files;
 }
 
@@ -322,6 +328,12 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   for (const ChosenFile& file : source.chosen()) {
     if (read.contains(file.rank))
       spec.sources.push_back({file.relative_path, file.identity.size()});
+  }
+  const bool copies = std::any_of(work.targets.begin(), work.targets.end(), [](const auto& file) {
+    return file.kind == FileKind::kCompanion;
+  });
+  for (const ChosenFile& file : source.companions()) {
+    if (copies) spec.sources.push_back({file.relative_path, file.identity.size()});
   }
   spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);
   for (const std::string& name :

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -20,7 +21,6 @@
 #include "src/convert/source_checks.h"
 #include "src/digest/digest128.h"
 #include "src/mindspore/choice_findings.h"
-#include "src/mindspore/strategy_file_target.h"
 #include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/mindspore/unmatched_names.h"
@@ -88,7 +88,8 @@ Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& v
   sums.step_bytes = std::max(plan.making_bytes, sums.digest_bytes);
   // Both are held until the file is finished.
   if (plan.StatesCrc(CrcPlace::kInHeader)) sums.plan_bytes += sums.table_bytes;
-  sums.target = {plan.rank, plan.path, plan.size, plan.parameters, sums.target.runs, {}};
+  sums.target = {plan.rank,        plan.path, plan.size,          plan.parameters,
+                 sums.target.runs, {},        target.KindOf(rank)};
   if (visit) visit(plan);
   sums.sources = plan.sources;
   if (!visit && plan.is_whole) sums.plan = std::move(plan);
@@ -224,7 +225,9 @@ class TargetPlanning {
 
   void Add(PlanSums sums) {
     for (const FileId id : sums.sources) {
-      const ChosenFile* file = chosen_.at(id);
+      const auto chosen = chosen_.find(id);
+      if (chosen == chosen_.end()) continue;  // a companion, which is of no rank
+      const ChosenFile* const file = chosen->second;
       used_.emplace(file->rank, file);
       sums.target.source_ranks.push_back(file->rank);
     }
@@ -292,6 +295,28 @@ std::vector<TensorInfo> LargestShapes(const std::vector<TensorInfo>& all,
     if (!seen && (is_own(parameter) || !any_own)) chosen.push_back(parameter);
   }
   return chosen;
+}
+
+// Models that transformers loads have no optimizer states.
+void AddNoteOfStates(const PlanFindings& findings, std::vector<std::string>& notes) {
+  std::unordered_set<std::string_view> names;
+  for (const auto& [name, parameter] : findings.parameters) names.insert(parameter.source_name);
+  const auto has = [&names](std::string_view name) { return names.contains(name); };
+  std::vector<std::string> states;
+  uint64_t bytes = 0;
+  for (const auto& [name, parameter] : findings.parameters) {
+    if (ElementCount(parameter.full_shape).value_or(0) <= 1 ||  // as the totals count
+        OptimizerGroup(parameter.source_name, has).empty()) {
+      continue;
+    }
+    states.push_back(Quote(name));
+    bytes += parameter.bytes;
+  }
+  if (states.empty()) return;
+  notes.push_back(fmt::format(
+      "{} of {} parameters are optimizer states ({}), which transformers does not load: {}; "
+      "`weights_only` leaves them out",
+      states.size(), findings.parameters.size(), FormatBytes(bytes), FirstOf(states)));
 }
 
 std::optional<FolderFamily> FamilyOf(const std::optional<TargetFormat>& format) {
@@ -378,8 +403,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
   return target;
 }
 
-Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, ConversionTarget& target) {
-  const Target& ranks = *target.ranks;
+Result<ExtraFile> StrategyFileOf(const Strategy& strategy, const ParameterChoice& choice) {
   std::vector<LayoutTable> stages;
   for (const Strategy::Stage& stage : strategy.stages()) {
     LayoutTable& layouts = stages.emplace_back();
@@ -387,7 +411,7 @@ Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, Convers
       const std::string old_name(name);
       std::string made;
       RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                               ranks.choice().TargetName(old_name, made));
+                               choice.TargetName(old_name, made));
       layouts.push_back(Strategy::Entry{*new_name, layout});
     }
   }
@@ -395,9 +419,16 @@ Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, Convers
       const Strategy renamed,
       StrategyTables::FromLayouts(std::move(stages), strategy.is_pipeline(), 0));
   RESHARD_ASSIGN_OR_RETURN(std::string bytes, EncodeStrategy(renamed, StrategyEncoding::kProtobuf));
-  target.with_strategy = std::make_unique<StrategyFileTarget>(ranks, std::move(bytes));
-  target.with_strategy->set_states_crc(spec.states_crc);
-  return {};
+  return ExtraFile{.path = std::string(kStrategyFilePath),
+                   .kind = FileKind::kStrategy,
+                   .literal = std::move(bytes)};
+}
+
+void AddExtraFiles(std::vector<ExtraFile> extras, const TargetSpec& spec,
+                   ConversionTarget& target) {
+  if (extras.empty()) return;
+  target.with_extras = std::make_unique<ExtraFilesTarget>(target.files(), std::move(extras));
+  target.with_extras->set_states_crc(spec.states_crc);
 }
 
 std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> files) {
@@ -449,6 +480,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
     told.warnings.push_back(std::move(warning));
   }
   for (Warning& warning : findings.Warnings()) told.warnings.push_back(std::move(warning));
+  if (options.target.format == TargetFormat::kHuggingFace) AddNoteOfStates(findings, told.notes);
   for (std::string& note : findings.Notes()) told.notes.push_back(std::move(note));
   return plan;
 }

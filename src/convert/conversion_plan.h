@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/container/container.h"
@@ -22,6 +23,8 @@
 #include "src/convert/work_list.h"
 #include "src/full/full_target.h"
 #include "src/mindspore/mindspore_target.h"
+#include "src/plan/extra_files_target.h"
+#include "src/plan/parameter_choice.h"
 #include "src/plan/plan_findings.h"
 #include "src/plan/target.h"
 #include "src/plan/target_plan.h"
@@ -51,14 +54,14 @@ const Container& TargetContainer(const OpenedSource& source, const TargetSpec& t
 // or files that are made from lone files.
 struct ConversionTarget {
   std::unique_ptr<MindSporeTarget> ranks;
-  std::unique_ptr<FullTarget> folder;     // only for a folder of full tensors, else null
-  std::unique_ptr<Target> with_strategy;  // the ranks and their strategy; null if it is not written
-  std::unique_ptr<Target> lone;           // of files by themselves; then the others are null
+  std::unique_ptr<FullTarget> folder;   // only for a folder of full tensors, else null
+  std::unique_ptr<Target> with_extras;  // one of these and extra files; null if there are none
+  std::unique_ptr<Target> lone;         // of files by themselves; then the others are null
 
   Target& files() const {
     if (lone) return *lone;
+    if (with_extras) return *with_extras;
     if (folder) return *folder;
-    if (with_strategy) return *with_strategy;
     return *ranks;
   }
 };
@@ -68,9 +71,15 @@ struct ConversionTarget {
 Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec& spec,
                                     const Selection& selection);
 
-// Adds the file of `strategy`, by which the ranks of `target` are cut, with the new names of
-// parameters. Errors: those of ParameterChoice::TargetName, FromLayouts and EncodeStrategy.
-Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, ConversionTarget& target);
+// No other file is in its folder. So the folder can be passed as a strategy.
+inline constexpr std::string_view kStrategyFilePath = "strategy/strategy.ckpt";
+
+// Returns the file of `strategy`, by which ranks are cut, with the new names of parameters. Errors:
+// those of ParameterChoice::TargetName, FromLayouts and EncodeStrategy.
+Result<ExtraFile> StrategyFileOf(const Strategy& strategy, const ParameterChoice& choice);
+
+// Adds files to the target; may be none.
+void AddExtraFiles(std::vector<ExtraFile> extras, const TargetSpec& spec, ConversionTarget& target);
 
 // The most bytes of tensors in a file of a folder of whole ones.
 uint64_t MostFileBytes(const TargetSpec& target);

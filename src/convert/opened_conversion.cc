@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,12 +12,14 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/companions.h"
 #include "src/convert/option_checks.h"
 #include "src/convert/plan_cache.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/stated_places.h"
 #include "src/convert/strategy_check.h"
 #include "src/io/shared_work.h"
+#include "src/mindspore/rank_list.h"
 
 namespace reshard {
 namespace {
@@ -68,6 +71,24 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
   return {};
 }
 
+// Adds which companions are copied, and what contradicts them. With Selection::ranks it may be
+// none.
+Status AddFindingsOfCompanions(const ConversionSpec& spec, ConversionPlan& plan) {
+  RESHARD_ASSIGN_OR_RETURN(const std::string folder, CompanionFolder(spec));
+  std::vector<std::string_view> names;
+  for (const PlanReport::TargetFile& file : plan.work.targets) {
+    if (file.kind == FileKind::kCompanion) names.push_back(file.path);
+  }
+  if (names.empty()) return {};
+  plan.findings.notes.push_back(
+      fmt::format("{}: copied from there: {}", Escape(folder), fmt::join(names, ", ")));
+  if (std::find(names.begin(), names.end(), kModelConfig) == names.end()) return {};
+  if (auto warning = CheckStatedDType(folder, spec.selection.casts)) {
+    plan.findings.warnings.push_back(*std::move(warning));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<PlanHandle> OpenedConversion::TakePlan(const PlanReport::TargetFile& file) const {
@@ -85,8 +106,14 @@ void ReportPlanning(const RunOptions& run) {
 Status RemakeTarget(const TargetSpec& target, const Selection& selection,
                     OpenedConversion& opened) {
   RESHARD_ASSIGN_OR_RETURN(opened.made, MakeTarget(*opened.source, target, selection));
-  if (!opened.strategy) return {};
-  return AddStrategyFile(opened.strategy->strategy, target, opened.made);
+  std::vector<ExtraFile> extras = CopiesOf(opened.source->companions());
+  if (opened.strategy) {
+    RESHARD_ASSIGN_OR_RETURN(ExtraFile strategy,
+                             StrategyFileOf(opened.strategy->strategy, opened.target().choice()));
+    extras.insert(extras.begin(), std::move(strategy));
+  }
+  AddExtraFiles(std::move(extras), target, opened.made);
+  return {};
 }
 
 Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits) {
@@ -95,18 +122,25 @@ Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceL
   OpenedConversion opened;
   if (HasCluster(spec.target)) {
     RESHARD_ASSIGN_OR_RETURN(opened.strategy, MakeStrategyOf(spec, limits));
-    const Strategy& made = opened.strategy->strategy;
+    use.target.strategy = opened.strategy->strategy;
     for (const int64_t rank : selection.ranks) {
-      if (rank < made.ranks()) continue;
+      if (rank < opened.strategy->strategy.ranks()) continue;
       return InvalidArgumentError(
-          fmt::format("`ranks`: expected ranks of the cluster, 0 to {}, "
-                      "found {}",
-                      made.ranks() - 1, rank));
+          fmt::format("`ranks`: expected ranks of the cluster, 0 to {}, found {}",
+                      opened.strategy->strategy.ranks() - 1, rank));
     }
-    use.target.strategy = made;
   }
   RESHARD_ASSIGN_OR_RETURN(opened.source, OpenSource(spec.source, use, limits));
+  if (spec.target.companions) {
+    RESHARD_ASSIGN_OR_RETURN(const std::string folder, CompanionFolder(spec));
+    RESHARD_ASSIGN_OR_RETURN(std::vector<ChosenFile> files,
+                             FindCompanions(folder, opened.source->files()));
+    opened.source->set_companions(std::move(files));
+  }
   RESHARD_RETURN_IF_ERROR(RemakeTarget(spec.target, selection, opened));
+  for (const int64_t rank : selection.ranks) {  // the numbers behind are those of extra files
+    RESHARD_RETURN_IF_ERROR(CheckTargetRank(opened.source->rule(), rank));
+  }
   return opened;
 }
 
@@ -122,6 +156,9 @@ Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const Mem
     Findings& findings = opened.plan.findings;
     for (const Warning& warning : opened.strategy->warnings) findings.warnings.push_back(warning);
     for (const std::string& note : opened.strategy->notes) findings.notes.push_back(note);
+  }
+  if (options.target.companions) {
+    RESHARD_RETURN_IF_ERROR(AddFindingsOfCompanions(options, opened.plan));
   }
   RESHARD_RETURN_IF_ERROR(
       CheckSource(*opened.source, opened.target(), options.checks, options.run, opened.plan));

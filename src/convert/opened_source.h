@@ -15,6 +15,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "format/container/container.h"
@@ -117,6 +118,9 @@ class OpenedSource {
   // As FoundSource has them.
   bool files_are_numbered() const { return found_.files_are_numbered; }
   const std::optional<ChosenFile>& index() const { return found_.index; }
+  // Files that are copied as they are (companions.h).
+  const std::vector<ChosenFile>& companions() const { return companions_; }
+  void set_companions(std::vector<ChosenFile> files) { companions_ = std::move(files); }
   std::span<const std::string> indexed() const { return found_.indexed; }
   // Whether `name` is in no index, but in the file for names that the index lacks.
   bool IsBeside(std::string_view name) const {
@@ -170,6 +174,7 @@ class OpenedSource {
   std::optional<Strategy> target_strategy_;
   std::optional<ConversionRule> rule_;
   FoundSource found_;  // refers to rule_
+  std::vector<ChosenFile> companions_;
   const GridPlacement* grid_ = nullptr;
   std::optional<Source> tensors_;
   bool each_alone_ = false;

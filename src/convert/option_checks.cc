@@ -69,6 +69,10 @@ Status CheckEncryption(const TargetSpec& target, IoChoice::Target io) {
   if (target.format && *target.format != TargetFormat::kCkpt) {
     return InvalidArgumentError("`encryption` is for .ckpt files; safetensors files have none");
   }
+  if (target.companions) {
+    return InvalidArgumentError(
+        "`companions` and `encryption` exclude each other: the copies would be encrypted, too");
+  }
   if (target.states_crc) {
     return InvalidArgumentError(
         "`crc` and `encryption` exclude each other: MindSpore loads no file that has both");

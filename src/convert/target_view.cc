@@ -139,6 +139,11 @@ class TargetView::Impl {
       const auto [first, last] = chosen_.equal_range(rank);
       for (auto found = first; found != last; ++found) sources.push_back(found->second);
     }
+    for (const ChosenFile& companion : source().companions()) {
+      const bool is_copied = work().targets[file].kind == FileKind::kCompanion &&
+                             work().targets[file].path == companion.relative_path;
+      if (is_copied) sources.push_back(companion.id);
+    }
     return source().files().VerifyUnchanged(sources);
   }
 

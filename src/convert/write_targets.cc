@@ -35,8 +35,10 @@ WriteMode WriteModeOf(IoChoice::Target io) {
 
 SourceNames NamesOf(const OpenedSource& source) {
   SourceNames names;
-  for (const ChosenFile& file : source.chosen()) {
-    names[file.id] = {.path = file.relative_path, .size = file.identity.size()};
+  for (const auto* files : {&source.chosen(), &source.companions()}) {
+    for (const ChosenFile& file : *files) {
+      names[file.id] = {.path = file.relative_path, .size = file.identity.size()};
+    }
   }
   return names;
 }

@@ -31,6 +31,7 @@
 #include "src/os/retries.h"
 #include "src/os/used_files.h"
 #include "src/os/write_file.h"
+#include "src/plan/parameter_choice.h"
 #include "src/plan/plan_findings.h"
 #include "src/source/shard_grid.h"
 
@@ -266,8 +267,7 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   PlanFindings findings;
   const Target& target = opened.target();
   const auto add = [&](const TargetPlan& planned) {
-    const bool is_of_a_rank = planned.rank < target.rank_files();  // a strategy is of none
-    if (is_of_a_rank) sums.Add(planned, findings);
+    if (HoldsModel(target.KindOf(planned.rank))) sums.Add(planned, findings);
   };
   RESHARD_ASSIGN_OR_RETURN(opened.plan,
                            PlanConversion(source, target, conversion, budget, {findings, add}));
@@ -369,10 +369,10 @@ Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
     const bool planned = !source.strategy.empty() || !target.strategy.empty() ||
                          HasCluster(target) || IsWholeFolder(target.format);
     const Selection& selection = options.conversion.selection;
-    if (!planned && !(selection.include.empty() && selection.exclude.empty())) {
+    if (!planned && !ChoiceOf(selection).TakesAll()) {
       return InvalidArgumentError(
-          "`include` and `exclude` choose parameters of a conversion; name `source.strategy`, "
-          "`target.strategy` or both");
+          "`include`, `exclude` and `weights_only` choose parameters of a conversion; name "
+          "`source.strategy`, `target.strategy` or both");
     }
     return planned ? ReportOfPlan(options) : ReportOfFiles(options);
   });

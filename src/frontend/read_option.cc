@@ -246,6 +246,7 @@ Result<OptionValue> ReadOption(const Option& option, std::span<const std::string
       return HasToBe(fmt::format("one of {}", fmt::join(WordsOf(option), ", ")), text);
     case OptionType::kText:
     case OptionType::kFile:
+    case OptionType::kSwitchOrFile:
       return OptionValue(text);
     case OptionType::kPatterns: {
       std::vector<std::string> patterns;

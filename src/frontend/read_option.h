@@ -14,8 +14,8 @@
 namespace reshard {
 
 // Returns the value of an option from `texts`, one for each time it was given; for a switch, "true"
-// or "false". Reads files with names, and keys from their places.
-// Errors:
+// or "false"; for a kSwitchOrFile without a path, "". Reads files with names, and keys from their
+// places. Errors:
 //   kInvalidArgument: a message such as "has to be ...; found ...", to be put behind the option's
 //   name for files those of ReadRenames and EncryptionKey, with complete messages
 Result<OptionValue> ReadOption(const Option& option, std::span<const std::string> texts);

@@ -554,6 +554,7 @@ class Fields {
         .Add("parameters", file.parameters)
         .Add("runs", file.runs)
         .Add("source_ranks", file.source_ranks)
+        .Add("kind", FileKindName(file.kind))
         .End();
   }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "format/weight_map/weight_map_codec.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/base/name_arena.h"
 #include "src/full/full_folder.h"
@@ -51,6 +52,9 @@ class FullTarget final : public Target {
 
   int64_t files() const override;
   std::string PathOf(int64_t file) const override;
+  FileKind KindOf(int64_t file) const override {
+    return static_cast<size_t>(file) < paths_.size() ? FileKind::kTensors : FileKind::kIndex;
+  }
   int64_t StageOf(int64_t /*file*/) const override { return 0; }
   int64_t RankOf(int64_t /*file*/) const override { return 0; }
   void IndexSources(std::span<const int64_t> files, const Indexers& indexers,

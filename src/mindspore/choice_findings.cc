@@ -63,14 +63,17 @@ void WarnOfRenames(const Renames& renames, const Names& names, std::vector<Warni
 Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const ConversionRule& rule,
                                   const PlanFindings& findings) {
   ChoiceFindings found;
-  if (choice.include().empty() && choice.exclude().empty() && choice.renames().empty() &&
-      choice.casts().empty()) {
-    return found;
-  }
+  if (choice.TakesAll() && choice.renames().empty() && choice.casts().empty()) return found;
   Names names = NamesOfStrategies(rule);
   const bool others_are_left = std::any_of(
       names.begin(), names.end(), [&](std::string_view name) { return choice.Takes(name); });
   if (findings.parameters.empty() && !findings.left_out.empty() && !others_are_left) {
+    if (choice.include().empty() && choice.exclude().empty()) {
+      return InvalidArgumentError(
+          fmt::format("no parameter is left to be written: all {} are states of training, such as "
+                      "{}, which `weights_only` leaves out",
+                      findings.left_out.size(), Quote(*findings.left_out.begin())));
+    }
     return ParameterChoice::NothingTaken(findings.left_out.size(), *findings.left_out.begin(),
                                          "written");
   }

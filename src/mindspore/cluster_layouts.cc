@@ -16,6 +16,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/optimizer_copy.h"
+#include "src/plan/training_counter.h"
 
 namespace reshard {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -64,6 +65,16 @@ std::vector<FileId> IdsOf(const MergeFiles& files) {
   return ids;
 }
 
+// Whether the choice takes the parameter of one of the files.
+bool IsTaken(const MergeFiles& files, const StoredArray& parameter) {
+  const auto has = [&files](std::string_view name) {
+    return std::any_of(files.tables.begin(), files.tables.end(),
+                       [name](const TableHandle& index) { return index->Find(name) != nullptr; });
+  };
+  return files.choice.Takes({parameter.name, parameter.kind, parameter.dtype, parameter.shape},
+                            has);
+}
+
 }  // namespace
 
 // Finds the parts of the file, and their places.
@@ -97,7 +108,7 @@ class MergeBuilder {
 };
 
 bool MergeBuilder::Takes(const StoredArray& parameter) {
-  if (files_.choice.Takes(parameter.name)) return true;
+  if (IsTaken(files_, parameter)) return true;
   left_out_.emplace(parameter.name);
   return false;
 }
@@ -274,7 +285,7 @@ Status CheckNamesOf(const MergeFiles& files, const Strategy& strategy) {
   for (const TableHandle& index : files.tables) {
     for (const StoredArray& array : index->arrays()) {
       const std::string name(array.name);
-      if (!files.choice.Takes(name)) {
+      if (!IsTaken(files, array)) {
         findings.left_out.insert(name);
         continue;
       }

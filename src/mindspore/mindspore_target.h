@@ -198,6 +198,9 @@ class MindSporeTarget final : public Target {
                        LastBox& box, TargetArray& array) const;
   Status MakeCopied(const Recipe& recipe, const std::string& name, int64_t rank,
                     PlanFindings& findings, TargetArray& array) const;
+  // Whether the choice takes the parameter. Errors: as Source::Describe and FindWhole.
+  Result<bool> Takes(const std::string& name, ConversionRule::Fate fate,
+                     const std::vector<int64_t>& stages, int64_t rank) const;
   // Whether an array is a text that files of the target's container cannot hold.
   Result<bool> IsTextLeftOut(const std::string& name, const std::vector<int64_t>& stages,
                              int64_t rank) const;

@@ -31,10 +31,6 @@ std::optional<std::string_view> ParameterOfCopy(std::string_view name, const Sha
   return is_copy ? parameter : std::nullopt;
 }
 
-// Whether it is a gradient that a rank has added up since the last update of the weights. Each rank
-// has its own.
-inline bool IsAccumulatedGradient(std::string_view name) { return name.starts_with("accu_grads"); }
-
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_MINDSPORE_OPTIMIZER_COPY_H_

@@ -267,7 +267,7 @@ class ParameterCounting {
     if (!sum) return Untold(fmt::format("parameter {} has too many elements", Quote(name)));
     if (*elements <= 1) return {};
     total = *sum;
-    if (choice_.Takes(name)) {
+    if (choice_.Takes({name, kind, dtype, shape}, has)) {
       (is_weight ? totals_.chosen.weights : totals_.chosen.optimizer) += *elements;
     }
     if (!is_weight || choice_.Excludes(name)) return {};

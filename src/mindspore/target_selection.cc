@@ -119,7 +119,9 @@ Result<MindSporeTarget::Selected> MindSporeTarget::Select(int64_t rank,
   std::vector<size_t> converted;  // places in `names`
   for (const std::string& name : names) {
     const Fate fate = rule_.FateOf(name, stage);
-    if (fate != Fate::kDrop && !choice().Takes(name)) {
+    if (fate == Fate::kDrop) continue;
+    RESHARD_ASSIGN_OR_RETURN(const bool taken, Takes(name, fate, selection.stages, rank));
+    if (!taken) {
       findings.left_out.insert(name);
     } else if (fate == Fate::kConvert) {
       converted.push_back(static_cast<size_t>(&name - names.data()));
@@ -186,6 +188,17 @@ Status MindSporeTarget::FindAbsent(const std::vector<std::string>& names, int64_
   RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), absent.size() * sizeof(std::string_view)));
   findings.AddAbsent(std::move(absent));
   return {};
+}
+
+Result<bool> MindSporeTarget::Takes(const std::string& name, Fate fate,
+                                    const std::vector<int64_t>& stages, int64_t rank) const {
+  if (!choice().Takes(name) || !choice().DependsOnMore(name)) return choice().Takes(name);
+  const int64_t near = rule_.CopyRank(rank);
+  RESHARD_ASSIGN_OR_RETURN(const SourceTensor found, fate == Fate::kConvert
+                                                         ? source().Describe(name, near)
+                                                         : source().FindWhole(name, stages, near));
+  return choice().Takes({name, found.kind, found.dtype, found.full_shape},
+                        [&](std::string_view other) { return source().HasBeside(found, other); });
 }
 
 Result<bool> MindSporeTarget::IsTextLeftOut(const std::string& name,

@@ -18,6 +18,7 @@
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/mindspore/optimizer_copy.h"
+#include "src/plan/training_counter.h"
 
 namespace reshard {
 namespace {

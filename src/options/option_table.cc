@@ -370,6 +370,16 @@ constexpr Option kOptions[] = {
      .help = "Add a CRC-32, for load_checkpoint(crc_check=True)",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::target, &TargetSpec::states_crc>},
+    {.name = "companions",
+     .word = "companions",
+     .type = OptionType::kSwitchOrFile,
+     .calls = kConversions,
+     .group = "Target",
+     .value = "[DIR]",
+     .help = "Copy config.json, the tokenizer and generation settings from DIR (default: the "
+             "source's folder)",
+     .effect = Effect::kBytesAsBefore,
+     .place = At<&Parts::target, &TargetSpec::companions>},
 
     {.name = "tensor_parallel",
      .word = "tp",
@@ -450,6 +460,13 @@ constexpr Option kOptions[] = {
      .help = "Leave out parameters that match a GLOB; wins over --include",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::exclude>},
+    {.name = "weights_only",
+     .word = "weights_only",
+     .calls = kConversions | kMergeCall,
+     .group = "Parameters",
+     .help = "Leave out optimizer states, gradients and counters of training",
+     .effect = Effect::kBytes,
+     .place = At<&Parts::weights_only>},
     {.name = "renames",
      .word = "rename",
      .type = OptionType::kRenames,
@@ -661,6 +678,7 @@ OptionParts PartsOf(ConversionSpec& spec) {
           .key = &spec.source.key,
           .include = &spec.selection.include,
           .exclude = &spec.selection.exclude,
+          .weights_only = &spec.selection.weights_only,
           .renames = &spec.selection.renames,
           .cluster = &spec.target.cluster};
 }
@@ -679,7 +697,8 @@ void SetOption(const Option& option, const OptionParts& parts, const OptionValue
           const auto* path = std::get_if<std::string>(&value);
           *place = path != nullptr ? StrategyRef(*path) : std::get<StrategyRef>(value);
         } else if constexpr (std::is_same_v<Place, std::optional<RoundedCount>*> ||
-                             std::is_same_v<Place, std::optional<WorkerShare>*>) {
+                             std::is_same_v<Place, std::optional<WorkerShare>*> ||
+                             std::is_same_v<Place, std::optional<std::string>*>) {
           *place = std::get<typename std::remove_pointer_t<Place>::value_type>(value);
         } else {
           *place = std::get<std::remove_pointer_t<Place>>(value);
@@ -706,7 +725,8 @@ std::optional<OptionValue> ValueIn(const Option& option, const OptionParts& part
           if (!*place) return std::nullopt;
           return static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(**place).count());
         } else if constexpr (std::is_same_v<Place, std::optional<RoundedCount>*> ||
-                             std::is_same_v<Place, std::optional<WorkerShare>*>) {
+                             std::is_same_v<Place, std::optional<WorkerShare>*> ||
+                             std::is_same_v<Place, std::optional<std::string>*>) {
           return *place ? std::optional<OptionValue>(**place) : std::nullopt;
         } else {
           return *place;

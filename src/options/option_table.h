@@ -72,6 +72,7 @@ enum class OptionType {
   kCount,           // a whole number from 1 on
   kCounts,          // "10,11,11"
   kSwitchOrCount,   // none, which is -1, or a whole number from 1 on
+  kSwitchOrFile,    // none, which is "", or a path
   kShare,           // "0/4", "auto"
   kIo,              // "auto", "map", "direct", "map,direct"
   kCasts,           // "GLOB=TYPE" or "TYPE", several times
@@ -85,7 +86,7 @@ enum class OptionType {
 enum class Effect {
   kNone,   // no effect on the bytes of a target, and not recorded
   kBytes,  // it does: "options" of origin.jsonl has it, and the fingerprint of a plan counts it
-  // As kBytes. The fingerprint counts it as the first versions did (src/convert).
+  // As kBytes. The fingerprint counts it in its own way (src/convert).
   kBytesAsBefore,
   kBytesToldApart,  // as kBytesAsBefore, and origin.jsonl has separate members for it
 };
@@ -115,6 +116,7 @@ struct OptionParts {
   std::shared_ptr<const EncryptionKey>* key = nullptr;
   std::vector<std::string>* include = nullptr;
   std::vector<std::string>* exclude = nullptr;
+  bool* weights_only = nullptr;
   Renames* renames = nullptr;
   bool* force = nullptr;
   uint64_t* memory_limit = nullptr;
@@ -174,7 +176,7 @@ using OptionPlace =
                  std::map<std::string, std::string>*, std::optional<RoundedCount>*,
                  std::optional<WorkerShare>*, std::optional<std::chrono::milliseconds>*, IoChoice*,
                  std::vector<Selection::CastRule>*, Renames*, StrategyRef*,
-                 std::shared_ptr<const EncryptionKey>*>;
+                 std::optional<std::string>*, std::shared_ptr<const EncryptionKey>*>;
 
 struct Option {
   std::string_view name;  // in the library's messages and in records: "casts"

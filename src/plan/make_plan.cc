@@ -102,7 +102,8 @@ class PlanMaker {
     plan_.rank = file.rank;
     plan_.path = file.path;
     plan_.parameters = file.arrays;
-    if (file.metadata.states_crc && file.literal.empty()) plan_.crc = &file.container->crc;
+    const bool is_whole = !file.literal.empty() || file.copied;
+    if (file.metadata.states_crc && !is_whole) plan_.crc = &file.container->crc;
     if (most_kept > file.arrays * sizeof(Segment) * 2) keeps_ = true;
     // Mostly a content each, and a header before it or one for all.
     const bool has_one_header = file.container == nullptr || file.container->has_one_header;
@@ -121,6 +122,26 @@ class PlanMaker {
   Status AddHeader(std::string literal) {
     encoding_ = 2 * literal.size() + file_.arrays * kOfHeaderEntry;
     RESHARD_RETURN_IF_ERROR(AddLiteral("", literal));
+    return Flush();
+  }
+
+  // The copy is one tensor of bytes, under the name of the file.
+  Status AddCopy(const CopiedFile& copied) {
+    if (copied.size == 0) return {};
+    RESHARD_RETURN_IF_ERROR(Extend(file_.path, copied.size));
+    const std::string_view name = plan_.names.Keep(file_.path);
+    const Shape shape = {static_cast<int64_t>(copied.size)};
+    const Box box = Box::Whole(shape);
+    const ByteRange all = {0, copied.size};
+    plan_.segments.emplace_back(Content{.source_name = name,
+                                        .target_name = name,
+                                        .dtype = DType::kUInt8,
+                                        .cast_to = {},
+                                        .geometry = {shape, box, {{box, 0}}},
+                                        .box_offset = 0,
+                                        .target = all,
+                                        .copies = {{copied.file, 0, 0, copied.size, {}}}});
+    plan_.sources.push_back(copied.file);
     return Flush();
   }
 
@@ -408,6 +429,10 @@ Result<TargetPlan> MakePlan(const Source& source, const TargetFile& file,
   PlanMaker maker(source, file, visit, most_kept);
   if (!file.literal.empty()) {
     RESHARD_RETURN_IF_ERROR(maker.AddHeader(file.literal));
+    return maker.Take();
+  }
+  if (file.copied) {
+    RESHARD_RETURN_IF_ERROR(maker.AddCopy(*file.copied));
     return maker.Take();
   }
   RESHARD_RETURN_IF_ERROR(file.container->encode(

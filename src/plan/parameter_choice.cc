@@ -10,6 +10,7 @@
 #include "format/mindspore_checkpoint/value_parser.h"
 #include "src/base/quote.h"
 #include "src/cast/cast.h"
+#include "src/plan/training_counter.h"
 
 namespace reshard {
 namespace {
@@ -144,7 +145,21 @@ ParameterChoice::ParameterChoice(std::vector<std::string> include, std::vector<s
 bool ParameterChoice::Excludes(std::string_view name) const { return MatchesAny(exclude_, name); }
 
 bool ParameterChoice::Takes(std::string_view name) const {
+  if (weights_only_ && (!OptimizerGroup(name).empty() || IsAccumulatedGradient(name))) return false;
   return (include_.empty() || MatchesAny(include_, name)) && !MatchesAny(exclude_, name);
+}
+
+bool ParameterChoice::DependsOnMore(std::string_view name) const {
+  return weights_only_ && (MayBeTrainingNumber(name) || !ParameterOfState(name).empty());
+}
+
+bool ParameterChoice::Takes(const Parameter& parameter,
+                            const std::function<bool(std::string_view)>& has) const {
+  const auto& [name, kind, dtype, full_shape] = parameter;
+  if (!Takes(name)) return false;
+  if (!DependsOnMore(name)) return true;
+  if (kind == ArrayKind::kTensor && IsTrainingNumber(name, dtype, full_shape)) return false;
+  return OptimizerGroup(name, has).empty();
 }
 
 Result<DType> ParameterChoice::TargetDType(std::string_view name, DType dtype,

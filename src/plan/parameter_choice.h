@@ -6,11 +6,13 @@
 #define RESHARD_SRC_PLAN_PARAMETER_CHOICE_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "format/container/file_table.h"
 #include "reshard/options.h"
 #include "reshard/parameters.h"
 #include "reshard/status.h"
@@ -36,6 +38,14 @@ Status CheckCasts(const std::vector<Selection::CastRule>& casts);
 
 class ParameterChoice {
  public:
+  // A parameter of the source, as far as the choice depends on it.
+  struct Parameter {
+    std::string_view name;
+    ArrayKind kind = ArrayKind::kTensor;
+    DType dtype = DType::kFloat32;
+    const Shape& full_shape;
+  };
+
   // All parameters, under their own names.
   ParameterChoice() = default;
 
@@ -44,12 +54,19 @@ class ParameterChoice {
   // accepted it.
   ParameterChoice(std::vector<std::string> include, std::vector<std::string> exclude,
                   Renames renames, std::vector<Selection::CastRule> casts = {});
+  // Then takes no states of training, as Selection::weights_only.
+  void set_weights_only(bool weights_only) { weights_only_ = weights_only; }
 
+  // As far as the name tells. Of a few names the other function leaves out the parameter.
   bool Takes(std::string_view name) const;
+  // Whether the other facts decide about this name, which may be taken.
+  bool DependsOnMore(std::string_view name) const;
+  // Exactly. `has` tells the other parameters of the source.
+  bool Takes(const Parameter& parameter, const std::function<bool(std::string_view)>& has) const;
   // Whether a pattern of `exclude` matches.
   bool Excludes(std::string_view name) const;
-  // Whether there are no patterns.
-  bool TakesAll() const { return include_.empty() && exclude_.empty(); }
+  // Whether nothing is left out.
+  bool TakesAll() const { return include_.empty() && exclude_.empty() && !weights_only_; }
 
   // Returns the failure that no pattern matches any of `parameters` parameters, such as `name`.
   // `what` is the intended use, such as "read". kInvalidArgument.
@@ -68,19 +85,23 @@ class ParameterChoice {
 
   const std::vector<std::string>& include() const { return include_; }
   const std::vector<std::string>& exclude() const { return exclude_; }
+  bool weights_only() const { return weights_only_; }
   const Renames& renames() const { return renames_; }
   const std::vector<Selection::CastRule>& casts() const { return casts_; }
 
  private:
   std::vector<std::string> include_;
   std::vector<std::string> exclude_;
+  bool weights_only_ = false;
   Renames renames_;
   std::vector<Selection::CastRule> casts_;
 };
 
 // The choice of a conversion.
 inline ParameterChoice ChoiceOf(const Selection& selection) {
-  return {selection.include, selection.exclude, selection.renames, selection.casts};
+  ParameterChoice choice(selection.include, selection.exclude, selection.renames, selection.casts);
+  choice.set_weights_only(selection.weights_only);
+  return choice;
 }
 
 }  // namespace reshard

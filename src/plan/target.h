@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/base/status_macros.h"
 #include "src/io/open_files.h"
@@ -63,6 +64,7 @@ class Target {
   }
   // Returns the path of a file, relative to the target folder.
   virtual std::string PathOf(int64_t file) const = 0;
+  virtual FileKind KindOf(int64_t /*file*/) const { return FileKind::kTensors; }
   // Returns the number of a file's stage. Files of a stage have much in common, and are adjacent.
   virtual int64_t StageOf(int64_t file) const = 0;
   // Returns the rank that gets the tensors of a file. This is the file's number if files belong to

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -51,10 +52,16 @@ inline Pieces& OnePiece(TargetArray& array) {
   return *pieces;
 }
 
+// A file of the source that is copied as it is.
+struct CopiedFile {
+  FileId file = 0;
+  uint64_t size = 0;
+};
+
 struct TargetFile {
   int64_t rank = 0;
   std::string path;                      // relative to the target folder
-  const Container* container = nullptr;  // unless `literal` is the file
+  const Container* container = nullptr;  // null: the file is `literal` or `copied`
   FileMetadata metadata = {};
   size_t arrays = 0;
   // Fills in an array by its number, in file order. `array` may hold another one, whose memory is
@@ -63,6 +70,7 @@ struct TargetFile {
   int64_t near = 0;  // the local rank whose arrays are preferred if several hold the same
   // Not empty: the whole file, which is in no container, as an index of the others is.
   std::string literal = {};
+  std::optional<CopiedFile> copied = {};  // the whole file
   uint64_t making_bytes = 0;  // of memory, about, that it holds, or took while it was made
 };
 

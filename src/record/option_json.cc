@@ -86,6 +86,7 @@ std::optional<OptionValue> ReadValue(const Option& option, LineValues& line) {
       return std::nullopt;
     }
     case OptionType::kText:
+    case OptionType::kSwitchOrFile:
       return line.Text(member);
     case OptionType::kSize:
     case OptionType::kDecimalSize:

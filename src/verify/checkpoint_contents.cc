@@ -23,6 +23,7 @@
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/plan/make_copies.h"
+#include "src/plan/training_counter.h"
 #include "src/source/shard_grid.h"
 #include "src/tensor/block_copy.h"
 #include "src/verify/copied_bytes.h"

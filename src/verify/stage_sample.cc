@@ -16,7 +16,7 @@
 #include "src/io/window_cache.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/optimizer_copy.h"
-#include "src/mindspore/training_counter.h"
+#include "src/plan/training_counter.h"
 #include "src/source/indexed_file.h"
 
 namespace reshard {

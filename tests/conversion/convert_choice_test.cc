@@ -98,6 +98,76 @@ TEST(ConvertChoiceTest, TakesWhatIsIncludedAndNotExcluded) {
   }
 }
 
+// What training has beside the weights, and weights that look alike.
+TEST(ConvertChoiceTest, WeightsOnlyLeavesOutStatesOfTraining) {
+  const std::vector<TestTensor> states = {
+      kMoment,
+      MakeTensor("linear.w", DType::kFloat32, {8, 3}),  // of w, by FTRL
+      MakeTensor("accu_grads.w", DType::kFloat32, {8, 3}),
+      MakeTensor("learning_rate", DType::kFloat32, {}),
+      MakeTensor("loss_scale", DType::kFloat32, {1}),
+      MakeTensor("scale_sense", DType::kFloat32, {}),
+      MakeTensor("beta1_power", DType::kFloat32, {}),
+      MakeTensor("momentum", DType::kFloat32, {}),
+      MakeTensor("epoch_num", DType::kInt32, {}),
+      MakeTensor("optim.state.w.exp_avg", DType::kFloat32, {8, 3}),
+      MakeTensor("optim.state.w.step", DType::kFloat32, {}),
+      kStep,
+  };
+  const std::vector<TestTensor> weights = {
+      kWeight,
+      MakeTensor("linear.weight", DType::kFloat32, {4}),  // of a module
+      MakeTensor("logit_scale", DType::kFloat32, {}),
+      MakeTensor("prompt_tokens", DType::kFloat32, {2, 2}),
+      MakeTensor("position_ids", DType::kInt64, {6}),
+      MakeTensor("layers.0.zero_point", DType::kInt8, {1}),
+      MakeTensor("pool.power", DType::kFloat32, {1}),
+  };
+  const std::vector<NamedLayout> layouts = {
+      {"w", kRowsOf2}, {"adam_m.w", kRowsOf2}, {"linear.w", kRowsOf2}, {"accu_grads.w", kRowsOf2}};
+  for (const bool cut : {true, false}) {
+    ConversionFolder folder(cut ? layouts : std::vector<NamedLayout>(),
+                            cut ? std::vector<NamedLayout>() : layouts);
+    std::vector<TestTensor> all = states;
+    all.insert(all.end(), weights.begin(), weights.end());
+    folder.WriteStage(all, layouts, cut ? 2 : 1);
+    if (!cut) folder.WriteRank(0, all);
+    folder.options().selection.weights_only = true;
+    const ConvertReport report = RunConvert(folder.options());
+    if (cut) {
+      EXPECT_THAT(folder.Target(0), testing::UnorderedElementsAreArray(weights));
+    }
+    EXPECT_EQ(report.parameters, weights.size());
+    EXPECT_EQ(report.left_out, states.size());
+    ASSERT_TRUE(report.chosen_totals);
+    EXPECT_EQ(report.chosen_totals->optimizer, 0U);
+    EXPECT_EQ(report.chosen_totals->weights, report.totals->weights);
+    EXPECT_GT(report.totals->optimizer, 0U);
+    AgainstOptions proof = ProofOf(folder.options());
+    const auto of_run = VerifyAgainst(proof);
+    ASSERT_TRUE(of_run.ok()) << of_run.status().message();
+    EXPECT_TRUE(of_run->equal());
+  }
+}
+
+TEST(ConvertChoiceTest, WeightsOnlyOfStatesAlone) {
+  ConversionFolder folder({{"adam_m.w", kRowsOf2}}, {});
+  folder.WriteStage({kMoment, kStep}, {{"adam_m.w", kRowsOf2}}, 2);
+  folder.options().selection.weights_only = true;
+  EXPECT_THAT(Refused(folder, StatusCode::kInvalidArgument), HasSubstr("`weights_only`"));
+}
+
+TEST(ConvertChoiceTest, OptimizerStatesForTransformersAreNoted) {
+  SampleFolder folder;
+  folder.options().target.format = TargetFormat::kHuggingFace;
+  const auto noted =
+      Contains(AllOf(HasSubstr("1 of 3"), HasSubstr("\"adam_m.w\""), HasSubstr("`weights_only`")));
+  EXPECT_THAT(RunConvert(folder.options()).notes, noted);
+  folder.options().force = true;
+  folder.options().selection.weights_only = true;
+  EXPECT_THAT(RunConvert(folder.options()).notes, testing::Not(noted));
+}
+
 TEST(ConvertChoiceTest, LargestShapesAreThoseOfParametersBeforeCopies) {
   const TestTensor large = MakeTensor("adam_m.w", DType::kFloat64, {8, 3});
   const TestTensor same = MakeTensor("v", DType::kInt16, {8, 3});

@@ -131,6 +131,37 @@ def test_a_plan_is_said_in_words(samples, strategies, tmp_path):
     assert {count: reshard._reports.size_in_words(count) for count in sizes} == sizes
 
 
+def test_a_folder_for_transformers_has_the_weights_and_what_belongs_to_them(samples, tmp_path):
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text('{"torch_dtype": "float16"}')
+    (model / "tokenizer.model").write_bytes(bytes(range(256)))
+    (model / "modeling.py").write_text("import os")
+    source = {"source": samples / "ckpt_8", "src_strategy": samples / "ckpt_8" / "strategy"}
+    choice = {"format": "hf", "weights_only": True, "companions": model}
+    report = reshard.convert(target=tmp_path / "hf", **source, **choice, dtype="bf16")
+    assert [file.path for file in report.files] == ["model.safetensors", "config.json", "tokenizer.model"]
+    assert [w.code for w in report.warnings] == ["other dtype"]
+    assert report.chosen_parameters.optimizer == 0 < report.source_parameters.optimizer
+    for name in ("config.json", "tokenizer.model"):
+        assert (tmp_path / "hf" / name).read_bytes() == (model / name).read_bytes()
+    assert reshard.verify(tmp_path / "hf").ok
+    assert reshard.verify_against(tmp_path / "hf", source["source"]).equal
+    view = reshard.target(**source, **choice)
+    assert [file.kind for file in view.files] == ["tensors", "companion", "companion"]
+    assert view.open("tokenizer.model").read() == bytes(range(256))
+    # Beside the source, or not at all.
+    own = reshard.plan(tmp_path / "hf", tmp_path / "again", format="ckpt", companions=True)
+    assert [file.path for file in own.targets][1:] == ["config.json", "tokenizer.model"]
+    assert len(reshard.plan(tmp_path / "hf", tmp_path / "again", format="ckpt", companions=False).targets) == 1
+    with pytest.raises(reshard.NotFoundError, match="tokenizer.json"):
+        reshard.plan(target=tmp_path / "no", **source, format="hf", companions=True)
+    (tmp_path / "key").write_bytes(b"0123456789abcdef")
+    encrypted = {"encrypt": "AES-GCM", "encrypt_key_file": tmp_path / "key"}
+    with pytest.raises(ValueError, match="companions and encrypt"):
+        reshard.plan(target=tmp_path / "no", **source, companions=model, **encrypted)
+
+
 def test_a_cluster_takes_the_place_of_a_target_strategy(samples, tmp_path):
     source = {"source": samples / "ckpt_8", "src_strategy": samples / "ckpt_8" / "strategy"}
     cluster = {"tp": 2, "pp": 2, "optimizer_sharding": False, "stage_layers": [1, 1]}

@@ -31,6 +31,7 @@ TYPES = {
     "count": "int",
     "counts": "Iterable[int]",
     "switch_or_count": "bool | int",
+    "switch_or_file": "bool | StrPath",
     "share": "Shard",
     "io": "str",
     "casts": "Casts",

@@ -78,19 +78,20 @@ Result<ViewedConversion> CatCommand::Options() const {
   return options;
 }
 
-Result<size_t> CatCommand::FileOf(const ViewedConversion& options, const TargetView& view) const {
-  std::span<const PlanReport::TargetFile> files = view.files();
-  // The strategy, which is no rank's, is the last file.
-  if (!rank_ && HasCluster(options.target)) files = files.first(files.size() - 1);
-  if (!rank_ && files.size() == 1) return 0;
+Result<size_t> CatCommand::FileOf(const TargetView& view) const {
+  const std::span<const PlanReport::TargetFile> files = view.files();
   std::vector<int64_t> numbers;
+  size_t last = 0;
   for (size_t i = 0; i < files.size(); ++i) {
     if (rank_ == files[i].rank) return i;
+    if (!rank_ && !HoldsModel(files[i].kind)) continue;
+    last = i;
     numbers.push_back(files[i].rank);
   }
+  if (!rank_ && numbers.size() == 1) return last;
   if (!rank_) {
     return InvalidArgumentError(fmt::format("--rank is required: the target has {} files, {}",
-                                            files.size(), FormatRanks(numbers)));
+                                            numbers.size(), FormatRanks(numbers)));
   }
   return InvalidArgumentError(
       fmt::format("--rank {}: the target has the files {}", *rank_, FormatRanks(numbers)));
@@ -101,7 +102,7 @@ Result<CatCommand::Done> CatCommand::PassOn(const ViewedConversion& options, Byt
   if (!view.ok()) return view.status();
   if (!quiet()) PrintNotes(view->findings().notes);
   PrintWarnings(view->findings().warnings);
-  const Result<size_t> file = FileOf(options, *view);
+  const Result<size_t> file = FileOf(*view);
   if (!file.ok()) return file.status();
   const PlanReport::TargetFile& target = view->files()[*file];
   const ByteRange range = range_.value_or(ByteRange{0, target.size});

@@ -33,7 +33,7 @@ class CatCommand : public Command {
   Status ReadRange(const std::string& text);
   Result<ViewedConversion> Options() const;
   // Returns the number of the file that is asked for. `view` is of `options`.
-  Result<size_t> FileOf(const ViewedConversion& options, const TargetView& view) const;
+  Result<size_t> FileOf(const TargetView& view) const;
   Result<Done> PassOn(const ViewedConversion& options, ByteOutput& output);
 
   ViewedConversion options_;  // without the options of the table

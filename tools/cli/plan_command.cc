@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -90,7 +91,9 @@ std::string SourceTable(const PlanReport& report, bool all) {
 
 std::string TargetTable(const PlanReport& report, bool all) {
   const auto groups = GroupAlike(report.targets, all, [](const PlanReport::TargetFile& file) {
-    return std::pair(FormatBytes(file.size), file.parameters);
+    // The others are of no rank, and each is its own.
+    const std::string own = HoldsModel(file.kind) ? "" : file.path;
+    return std::tuple(FormatBytes(file.size), file.parameters, own);
   });
   const bool folded = groups.size() < report.targets.size();
   Table table({{folded ? "RANKS" : "RANK", Align::kRight},
@@ -102,8 +105,9 @@ std::string TargetTable(const PlanReport& report, bool all) {
   for (const auto& group : groups) {
     const PlanReport::TargetFile& first = group.first();
     const size_t files = group.files.size();
-    table.AddRow({FormatRanks(group.Ranks()), PrintableName(first.path),
-                  Each(FormatBytes(first.size), files), fmt::format("{}", first.parameters),
+    table.AddRow({HoldsModel(first.kind) ? FormatRanks(group.Ranks()) : "-",
+                  PrintableName(first.path), Each(FormatBytes(first.size), files),
+                  fmt::format("{}", first.parameters),
                   group.Range([](const PlanReport::TargetFile& file) { return file.runs; }),
                   files == 1 ? FormatRanks(first.source_ranks)
                              : Each(group.Range([](const PlanReport::TargetFile& file) {

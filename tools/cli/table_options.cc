@@ -66,12 +66,12 @@ CLI::Option* TableOptions::Add(CLI::App& app, const Option& option) {
         ->check(
             CLI::IsMember(std::vector<std::string>(words.begin(), words.end())).description(""));
   }
-  if (option.type == OptionType::kSwitchOrCount) {
+  if (option.type == OptionType::kSwitchOrCount || option.type == OptionType::kSwitchOrFile) {
     return app
         .add_option_function<std::string>(
             name, [this, &option](const std::string& text) { Take(option, {text}); }, help)
         ->expected(0, 1)
-        ->default_str("true");
+        ->default_str(option.type == OptionType::kSwitchOrCount ? "true" : "");
   }
   if (IsRepeatable(option.type)) {
     return app
