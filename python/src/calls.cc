@@ -278,8 +278,7 @@ constexpr const char* kTypeNames[] = {"switch",       "switch_or_word",
                                       "counts",       "switch_or_count",
                                       "share",        "io",
                                       "casts",        "renames",
-                                      "name_map",     "key_file",
-                                      "key_variable"};
+                                      "key_file",     "key_variable"};
 static_assert(std::size(kTypeNames) == static_cast<size_t>(OptionType::kKeyVariable) + 1);
 
 constexpr std::pair<const char*, Call> kCalls[] = {{"convert", kConvertCall},

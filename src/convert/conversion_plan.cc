@@ -21,7 +21,7 @@
 #include "src/digest/digest128.h"
 #include "src/mindspore/choice_findings.h"
 #include "src/mindspore/strategy_file_target.h"
-#include "src/mindspore/strategy_tables.h"
+#include "src/mindspore/strategy_names.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/threads.h"
@@ -380,20 +380,8 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
 
 Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, ConversionTarget& target) {
   const Target& ranks = *target.ranks;
-  std::vector<LayoutTable> stages;
-  for (const Strategy::Stage& stage : strategy.stages()) {
-    LayoutTable& layouts = stages.emplace_back();
-    for (const auto [name, layout] : stage) {
-      const std::string old_name(name);
-      std::string made;
-      RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                               ranks.choice().TargetName(old_name, made));
-      layouts.push_back(Strategy::Entry{*new_name, layout});
-    }
-  }
-  RESHARD_ASSIGN_OR_RETURN(
-      const Strategy renamed,
-      StrategyTables::FromLayouts(std::move(stages), strategy.is_pipeline(), 0));
+  RESHARD_ASSIGN_OR_RETURN(const Strategy renamed,
+                           WithNewNames(strategy, ranks.choice().renaming()));
   RESHARD_ASSIGN_OR_RETURN(std::string bytes, EncodeStrategy(renamed, StrategyEncoding::kProtobuf));
   target.with_strategy = std::make_unique<StrategyFileTarget>(ranks, std::move(bytes));
   target.with_strategy->set_states_crc(spec.states_crc);
