@@ -10,6 +10,7 @@ MindFormers' repository, but not in its package, is run if --sources names a che
 import argparse
 import contextlib
 import importlib
+import importlib.util
 import io
 import json
 import os
@@ -26,6 +27,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import numpy as np  # pylint: disable=wrong-import-position
 from safetensors.numpy import load_file, save_file  # pylint: disable=wrong-import-position
 
+PACKAGES = ("mindformers", "torch", "transformers")
 HIDDEN, HEADS, KV_HEADS, INNER, VOCAB, LAYERS = 16, 4, 2, 24, 32, 11
 KV_ROWS = HIDDEN // HEADS * KV_HEADS
 TO_MINDFORMERS, TO_HUGGING_FACE = "hf-to-mindformers", "mindformers-to-hf"
@@ -158,9 +160,11 @@ class Comparison:
         reverse = importlib.import_module(code["to_hf"])
         with contextlib.redirect_stdout(io.StringIO()):
             if self.model == "qwen2":
+                # Of the two formats that it reads, it fails for .ckpt.
                 config = self.folder / "model.yaml"
-                config.write_text(f"model:\n  model_config:\n    num_layers: {LAYERS}\n    compute_dtype: float32\n")
-                reverse.convert_ms_to_pt(str(checkpoint), str(self.folder / "pt"), str(config))
+                config.write_text("load_ckpt_format: safetensors\nmodel:\n  model_config:\n"
+                                  f"    num_layers: {LAYERS}\n    compute_dtype: float32\n")
+                reverse.convert_ms_to_pt(str(self.folder / "ms"), str(self.folder / "pt"), str(config))
                 expected = read_folder(self.folder / "pt")
             else:
                 reverse.convert_ms_to_pt(str(checkpoint), str(self.folder / "ms.pth"), dtype=None)
@@ -171,9 +175,14 @@ class Comparison:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reshard", required=True, type=pathlib.Path)
+    parser.add_argument("--reshard", type=pathlib.Path)
+    parser.add_argument("--is-possible", action="store_true", help="only tell whether the packages are there")
     parser.add_argument("--sources", type=pathlib.Path, help="a checkout of MindFormers")
     arguments = parser.parse_args()
+    if arguments.is_possible:
+        return 0 if all(map(importlib.util.find_spec, PACKAGES)) else 1
+    if arguments.reshard is None:
+        parser.error("--reshard is required")
     reshard = arguments.reshard.resolve()
     if arguments.sources:
         sys.path.append(str(arguments.sources.resolve()))
