@@ -376,6 +376,12 @@ run_all() {
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     start_comparison encryption build/venv/bin/python tests/differential/encryption.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
+    if build/venv/bin/python tests/differential/name_rules.py --is-possible; then
+      start_comparison name_rules build/venv/bin/python tests/differential/name_rules.py \
+        --reshard build/release/bin/reshard
+    else
+      did_not_run name_rules "MindFormers and torch are not in build/venv"
+    fi
     check_dropin
     end_comparisons
     rm -rf build/formats

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "src/base/json_reader.h"
@@ -12,6 +13,8 @@
 namespace reshard {
 namespace {
 
+constexpr std::string_view kPatterns = "patterns";
+
 // The first value that has no place in a rename map ends the reading.
 class RenameReader final : public JsonReader {
  public:
@@ -20,8 +23,6 @@ class RenameReader final : public JsonReader {
   Renames TakeRenames() { return std::move(renames_); }
 
  private:
-  static constexpr std::string_view kPatterns = "patterns";
-
   Status OnValue(JsonValue& value) override {
     if (depth() == 0 || value.kind != JsonValue::Kind::kString) return Other(value.KindName());
     Map()[Key(depth())] = std::move(*value.text);
@@ -61,6 +62,12 @@ class RenameReader final : public JsonReader {
 };
 
 }  // namespace
+
+std::string RenameMapText(const Renames& renames) {
+  nlohmann::json map = renames.names;
+  if (!renames.patterns.empty()) map[kPatterns] = renames.patterns;
+  return map.dump(2) + '\n';
+}
 
 Result<Renames> ParseRenameMap(const std::string& path, std::string_view bytes) {
   RenameReader reader(path);

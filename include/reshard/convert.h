@@ -245,6 +245,14 @@ Result<ConvertReport> Recode(const RecodeOptions& options);
 //     name; a pattern whose new name has another number of `*`
 Result<Renames> ReadRenames(const std::string& path);
 
+// Returns the values of Renames::rules: "llama:hf-to-mindformers", "llama:mindformers-to-hf" and so
+// on.
+std::vector<std::string> NameRules();
+
+// Returns the rules of Renames::rules as the file that ReadRenames takes. Errors: kInvalidArgument
+// for rules that do not exist.
+Result<std::string> NameRulesText(const std::string& rules);
+
 }  // namespace v0_1
 }  // namespace reshard
 

@@ -171,6 +171,23 @@ class StrategyRef {
   std::shared_ptr<const Strategy> value_;
 };
 
+// New names of parameters, by the old ones.
+struct Renames {
+  std::map<std::string, std::string> names = {};
+  // Maps patterns of old names to new names, for names that `names` does not list. A pattern is no
+  // GlobMatch pattern: it has at least one `*`, which matches any characters, dots too, as few as
+  // possible, and all other characters stand for themselves. The new name has as
+  // many `*`, which stand for the matched texts in order: "layers.*" to "model.layers.*". No name
+  // may match two patterns.
+  std::map<std::string, std::string> patterns = {};
+  // MODEL:DIRECTION, such as "llama:hf-to-mindformers" (NameRules): rules for names that neither
+  // `names` nor `patterns` has.
+  std::string rules = {};
+
+  bool empty() const { return names.empty() && patterns.empty() && rules.empty(); }
+  friend bool operator==(const Renames&, const Renames&) = default;
+};
+
 // The checkpoint that is read.
 struct SourceSpec {
   // A folder with rank_N/*.ckpt or rank_N/*.safetensors; or a pattern such as
@@ -192,7 +209,7 @@ struct SourceSpec {
   // Maps names in strategies to different names in the files of the source. All other options use
   // the names in strategies; without an entry here, the source has the same. Selection::renames is
   // applied last.
-  std::map<std::string, std::string> name_map = {};
+  Renames name_map = {};
   // The key of encrypted .ckpt files; null: none. Other files are read without it.
   std::shared_ptr<const EncryptionKey> key = {};
 };
@@ -242,20 +259,6 @@ struct TargetSpec {
   // their names) of this folder into the target folder. Empty: of the source's folder. No value:
   // none. Not with `encryption`.
   std::optional<std::string> companions = {};
-};
-
-// New names of parameters, by the old ones.
-struct Renames {
-  std::map<std::string, std::string> names = {};
-  // Maps patterns of old names to new names, for names that `names` does not list. A pattern is no
-  // GlobMatch pattern: it has at least one `*`, which matches any characters, dots too, as few as
-  // possible, and all other characters stand for themselves. The new name has as
-  // many `*`, which stand for the matched texts in order: "layers.*" to "model.layers.*". No name
-  // may match two patterns.
-  std::map<std::string, std::string> patterns = {};
-
-  bool empty() const { return names.empty() && patterns.empty(); }
-  friend bool operator==(const Renames&, const Renames&) = default;
 };
 
 // The parameters and ranks to write, with their new names and dtypes.

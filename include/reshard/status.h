@@ -84,7 +84,7 @@ enum class WarningCode {
   kOtherShapes = 9,          // a strategy states other full shapes
   kEmptyTargets = 10,        // target files without a parameter
   kUnusedPatterns = 11,      // patterns that match no parameter
-  kUnusedRenames = 12,       // renames of names that no parameter has
+  kUnusedRenames = 12,       // renames of names that no parameter has, parameters without a rule
   kReplicasDiffer = 13,      // ranks have their own values of parameters that no layout cuts
   kReplicasEqual = 14,       // shards that ought to differ are equal
   kNotCompared = 15,         // parameters that were not or only partly compared

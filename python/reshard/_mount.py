@@ -32,7 +32,7 @@ def _values(name: str, kind: str, value: Any, folder: str) -> list[str]:
     """The command-line words for a keyword. A mapping of names becomes a file in `folder`."""
     if isinstance(value, bool):
         return [_word(name)] if value else []
-    if kind in ("renames", "name_map") and is_mapping(value):
+    if kind == "renames" and is_mapping(value):
         path = os.path.join(folder, f"{name}.json")
         with open(path, "w", encoding="utf-8") as file:
             _modules.load("json").dump(dict(value), file)

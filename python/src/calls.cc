@@ -262,7 +262,7 @@ constexpr const char* kTypeNames[] = {
     "file",         "files",           "ranks",          "rank_files", "size",
     "decimal_size", "parameter_count", "seconds",        "number",     "count",
     "counts",       "switch_or_count", "switch_or_file", "share",      "io",
-    "casts",        "renames",         "name_map",       "key_file",   "key_variable"};
+    "casts",        "renames",         "key_file",       "key_variable"};
 static_assert(std::size(kTypeNames) == static_cast<size_t>(OptionType::kKeyVariable) + 1);
 
 constexpr std::pair<const char*, Call> kCalls[] = {{"convert", kConvertCall},

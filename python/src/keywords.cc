@@ -65,13 +65,6 @@ Renames RenamesIn(const nb::dict& map) {
   return renames;
 }
 
-OptionValue NameMapIn(const nb::dict& map) {
-  Renames renames = RenamesIn(map);
-  if (renames.patterns.empty()) return std::move(renames.names);
-  throw StatusError(InvalidArgumentError(
-      "has patterns, which rename takes; expected the name in the source for each name"));
-}
-
 uint64_t SizeOf(nb::handle value) {
   uint64_t size = 0;
   if (!nb::try_cast(value, size) || size == 0) {
@@ -174,9 +167,6 @@ std::optional<OptionValue> ReadKeyword(const Option& option, nb::handle value) {
       break;
     case OptionType::kRenames:
       return RenamesOf(value);
-    case OptionType::kNameMap:
-      if (nb::isinstance<nb::dict>(value)) return NameMapIn(nb::cast<nb::dict>(value));
-      break;
     default:
       break;
   }

@@ -170,8 +170,12 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
     digest.Update(
         fmt::format("folder={} {}\n", static_cast<int>(*target.format), MostFileBytes(target)));
   }
-  for (const auto& [name, in_source] : source.name_map()) {
-    digest.Update(fmt::format("name {}{}\n", Delimited(name), Delimited(in_source)));
+  const Renames& source_names = source.names().from_files.renames();
+  for (const auto& [in_source, name] : source_names.names) {
+    digest.Update(fmt::format("name {}{}\n", Delimited(in_source), Delimited(name)));
+  }
+  for (const auto& [in_source, name] : source_names.patterns) {
+    digest.Update(fmt::format("name pattern {}{}\n", Delimited(in_source), Delimited(name)));
   }
   digest.Update(fmt::format("unmatched={}\n", static_cast<int>(unmatched)));
   AddPatterns("include", selection.include, digest);

@@ -21,7 +21,7 @@
 #include "src/convert/source_checks.h"
 #include "src/digest/digest128.h"
 #include "src/mindspore/choice_findings.h"
-#include "src/mindspore/strategy_tables.h"
+#include "src/mindspore/strategy_names.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/threads.h"
@@ -404,20 +404,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
 }
 
 Result<ExtraFile> StrategyFileOf(const Strategy& strategy, const ParameterChoice& choice) {
-  std::vector<LayoutTable> stages;
-  for (const Strategy::Stage& stage : strategy.stages()) {
-    LayoutTable& layouts = stages.emplace_back();
-    for (const auto [name, layout] : stage) {
-      const std::string old_name(name);
-      std::string made;
-      RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                               choice.TargetName(old_name, made));
-      layouts.push_back(Strategy::Entry{*new_name, layout});
-    }
-  }
-  RESHARD_ASSIGN_OR_RETURN(
-      const Strategy renamed,
-      StrategyTables::FromLayouts(std::move(stages), strategy.is_pipeline(), 0));
+  RESHARD_ASSIGN_OR_RETURN(const Strategy renamed, WithNewNames(strategy, choice.renaming()));
   RESHARD_ASSIGN_OR_RETURN(std::string bytes, EncodeStrategy(renamed, StrategyEncoding::kProtobuf));
   return ExtraFile{.path = std::string(kStrategyFilePath),
                    .kind = FileKind::kStrategy,

@@ -77,6 +77,11 @@ Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const
 Result<bool> OpenedSource::Open(const SourceSpec& spec, const SourceUse& use, bool may_be_ranks) {
   RESHARD_ASSIGN_OR_RETURN(source_strategy_, StrategyOf(spec.strategy, memory_, notes_));
   RESHARD_ASSIGN_OR_RETURN(target_strategy_, StrategyOf(use.target.strategy, memory_, notes_));
+  if (target_strategy_ && !use.choice.renaming().empty()) {
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<Strategy> with_old_names,
+                             WithOldNames(*target_strategy_, use.choice.renaming()));
+    if (with_old_names) target_strategy_ = *with_old_names;
+  }
   RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(spec.group_info));
   RESHARD_RETURN_IF_ERROR(TakeNames(spec.name_map));
   RESHARD_ASSIGN_OR_RETURN(const bool is_of_family, FindAmongFamilies(spec, use));
@@ -97,7 +102,7 @@ Result<bool> OpenedSource::Open(const SourceSpec& spec, const SourceUse& use, bo
 Result<bool> OpenedSource::FindAmongFamilies(const SourceSpec& spec, const SourceUse& use) {
   if (!spec.files.empty() || !spec.strategy.empty() || IsRankPattern(spec.path)) return false;
   SourceRequest request{.path = spec.path,
-                        .new_names = new_names_,
+                        .names = names_,
                         .wants = {},
                         .files_may_be_missing = use.opens_any_file,
                         .files = files_,
@@ -220,14 +225,15 @@ void OpenedSource::TakeEmptyFiles(const std::string& name) {
                    ranks.count() == 1 ? "is" : "are", where)});
 }
 
-Status OpenedSource::TakeNames(const std::map<std::string, std::string>& name_map) {
-  for (const auto& [name, in_source] : name_map) {
-    const auto [known, is_new] = new_names_.emplace(in_source, name);
-    if (is_new) continue;
-    return InvalidArgumentError(
-        fmt::format("`name_map`: the source's {} stands for both {} and {}; remove one",
-                    Quote(in_source), Quote(known->second), Quote(name)));
+Status OpenedSource::TakeNames(const Renames& name_map) {
+  if (name_map.empty()) return {};
+  Result<Renames> from_files = InverseOf(name_map);
+  if (!from_files.ok()) {
+    const Status& status = from_files.status();
+    return status.WithMessage(fmt::format("`name_map`: the source's {}", status.message()));
   }
+  RESHARD_RETURN_IF_ERROR(CheckRenames(name_map));
+  names_ = {.from_files = Renaming(*std::move(from_files)), .to_files = Renaming(name_map)};
   return {};
 }
 
@@ -246,8 +252,8 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
     const std::lock_guard lock(mutex_);
     saved_offsets_.insert_or_assign(file, table.sharding_info());
   }
-  if (!new_names_.empty()) {
-    RESHARD_ASSIGN_OR_RETURN(table, WithNames(std::move(table), new_names_, files_.path(file)));
+  if (!names_.empty()) {
+    RESHARD_ASSIGN_OR_RETURN(table, WithNames(std::move(table), names_, files_.path(file)));
   }
   if (!found_.tables) return table;
   return found_.tables->Choose(std::move(table), files_.path(file));

@@ -94,8 +94,7 @@ class OpenedSource {
   TableCache& tables() { return tables_; }
   const TableCache& tables() const { return tables_; }
   const ConversionRule& rule() const { return *rule_; }
-  // From names in the source to their names here.
-  const std::map<std::string, std::string>& name_map() const { return new_names_; }
+  const NamesInFiles& names() const { return names_; }
   // The places of shards by the strategies; null without a source strategy.
   const GridPlacement* grid() const { return grid_; }
   const Source& tensors() const { return *tensors_; }
@@ -161,14 +160,13 @@ class OpenedSource {
   void TakeEmptyFiles(const std::string& name);
   // Opens each file and reports those that do not fit.
   Status LookIntoAll(bool opens_any_file);
-  Status TakeNames(const std::map<std::string, std::string>& name_map);
+  Status TakeNames(const Renames& name_map);
   Result<IndexedFile> ReadTable(FileId file, const std::shared_ptr<const FileTable>& like);
   Result<IndexedFile> MakeTable(FileId file, const std::shared_ptr<const FileTable>& like);
 
   SourceFiles files_;
   const MemoryCheck memory_;
-  // From names in the source.
-  std::map<std::string, std::string> new_names_;
+  NamesInFiles names_;
   TableCache tables_;
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "format/rename_map/name_rules.h"
 #include "format/rename_map/rename_map_codec.h"
+#include "format/rename_map/renaming.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -241,6 +243,14 @@ Result<Renames> ReadRenames(const std::string& path) {
     }
     return renames;
   });
+}
+
+std::vector<std::string> NameRules() { return AllNameRules(); }
+
+Result<std::string> NameRulesText(const std::string& rules) {
+  const Renames* const found = FindNameRules(rules);
+  if (found == nullptr) return UnknownNameRules(rules);
+  return RenameMapText(*found);
 }
 
 }  // namespace v0_1

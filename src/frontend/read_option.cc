@@ -186,14 +186,6 @@ Result<Selection::CastRule> CastOf(const std::string& text) {
   return rule;
 }
 
-Result<OptionValue> NameMapOf(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(Renames map, ReadRenames(path));
-  if (map.patterns.empty()) return OptionValue(std::move(map.names));
-  return InvalidArgumentError(fmt::format(
-      "{}: has patterns, which `renames` takes; expected the name in the source for each name",
-      Escape(path)));
-}
-
 // Reads each text, and makes a list of the values.
 template <typename Item, typename Read>
 Result<OptionValue> ListOf(std::span<const std::string> texts, const Read& read) {
@@ -293,8 +285,6 @@ Result<OptionValue> ReadOption(const Option& option, std::span<const std::string
       return ListOf<Selection::CastRule>(texts, CastOf);
     case OptionType::kRenames:
       return ValueOf(ReadRenames(text));
-    case OptionType::kNameMap:
-      return NameMapOf(text);
     case OptionType::kKeyFile:
       return ValueOf(EncryptionKey::FromFile(text));
     case OptionType::kKeyVariable:

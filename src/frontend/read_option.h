@@ -26,11 +26,6 @@ Result<OptionValue> ReadOption(const Option& option, std::span<const std::string
 //   kInvalidArgument: an empty pattern beside a comma; a message as of ReadOption
 Result<std::vector<std::string>> SplitPatterns(std::string_view text);
 
-// Returns whether the value comes from a file of names, which is read when the call is made.
-inline bool IsOfNameFile(OptionType type) {
-  return type == OptionType::kRenames || type == OptionType::kNameMap;
-}
-
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_FRONTEND_READ_OPTION_H_

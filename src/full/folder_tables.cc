@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -31,14 +30,16 @@ StoredArray Renamed(const StoredArray& array, std::string_view name) {
 
 }  // namespace
 
-Result<IndexedFile> WithNames(IndexedFile read, const std::map<std::string, std::string>& new_names,
-                              const std::string& path) {
+Result<IndexedFile> WithNames(IndexedFile read, const NamesInFiles& names, const std::string& path) {
   TableBuilder builder(read.table().container());
   bool any = false;
   for (const StoredArray& array : read.arrays()) {
-    const auto found = new_names.find(std::string(array.name));
-    any = any || found != new_names.end();
-    builder.Add(found == new_names.end() ? array : Renamed(array, found->second));
+    const std::string name(array.name);
+    std::string made;
+    RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
+                             names.from_files.NewName(name, made));
+    any = any || *new_name != name;
+    builder.Add(*new_name == name ? array : Renamed(array, *new_name));
   }
   if (!any) return read;
   IndexedFile renamed = WithTable(read, std::move(builder));
@@ -50,20 +51,21 @@ Result<IndexedFile> WithNames(IndexedFile read, const std::map<std::string, std:
   return renamed;
 }
 
-Status RenameWeights(const std::map<std::string, std::string>& new_names, const std::string& index,
-                     WeightMap& weights) {
-  if (new_names.empty()) return {};
-  std::set<std::string_view> known;
-  for (const auto& [name, new_name] : new_names) known.insert(new_name);
-  // If all are new names, the index has the outputs' names.
-  const bool has_old =
-      std::any_of(weights.weights.begin(), weights.weights.end(), [&](const MappedWeight& weight) {
-        return new_names.contains(std::string(weight.name)) && !known.contains(weight.name);
-      });
+Status RenameWeights(const NamesInFiles& names, const std::string& index, WeightMap& weights) {
+  if (names.empty()) return {};
+  bool has_old = false;  // if not, the index has the outputs' names
+  for (const MappedWeight& weight : weights.weights) {
+    const std::string name(weight.name);
+    RESHARD_ASSIGN_OR_RETURN(const bool changes, Changes(names.from_files, name));
+    has_old = has_old || (changes && !names.to_files.Fits(name));
+  }
   if (!has_old) return {};
   for (MappedWeight& weight : weights.weights) {
-    const auto found = new_names.find(std::string(weight.name));
-    if (found != new_names.end()) weight.name = weights.names.Keep(found->second);
+    const std::string name(weight.name);
+    std::string made;
+    RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
+                             names.from_files.NewName(name, made));
+    if (*new_name != name) weight.name = weights.names.Keep(*new_name);
   }
   std::sort(weights.weights.begin(), weights.weights.end(),
             [](const MappedWeight& a, const MappedWeight& b) { return a.name < b.name; });

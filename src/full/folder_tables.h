@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "format/rename_map/renaming.h"
 #include "format/weight_map/weight_map_codec.h"
 #include "reshard/status.h"
 #include "src/source/found_source.h"
@@ -22,15 +23,14 @@
 
 namespace reshard {
 
-// Returns `read` with the arrays that `new_names` has under these names; it maps names of the file
-// to new ones. `path` is for messages. Errors: kMismatch if two would have one name.
-Result<IndexedFile> WithNames(IndexedFile read, const std::map<std::string, std::string>& new_names,
-                              const std::string& path);
+// Returns `read` with the names of `names` for its arrays. `path` is for messages. Errors:
+//   kInvalidArgument: a name fits two patterns
+//   kMismatch: two arrays would have one name
+Result<IndexedFile> WithNames(IndexedFile read, const NamesInFiles& names, const std::string& path);
 
-// Gives the weights of the index `index` that `new_names` has these names; a name that is new
-// already stays. Errors: as WithNames.
-Status RenameWeights(const std::map<std::string, std::string>& new_names, const std::string& index,
-                     WeightMap& weights);
+// Gives the weights of the index `index` the names of `names`, unless the index already has these.
+// Errors: as WithNames.
+Status RenameWeights(const NamesInFiles& names, const std::string& index, WeightMap& weights);
 
 class FolderTables final : public FamilyTables {
  public:

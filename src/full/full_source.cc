@@ -59,7 +59,7 @@ Result<WeightMap> ReadIndex(const ChosenFile& index, const SourceRequest& reques
   const FileBytes bytes = BytesOf(reader, path);
   Result<WeightMap> weights = ParseWeightMap(bytes, request.memory);
   if (weights.status().code() == StatusCode::kCorrupt) RESHARD_RETURN_IF_ERROR(CheckIsIndex(bytes));
-  if (weights.ok()) RESHARD_RETURN_IF_ERROR(RenameWeights(request.new_names, path, *weights));
+  if (weights.ok()) RESHARD_RETURN_IF_ERROR(RenameWeights(request.names, path, *weights));
   return weights;
 }
 

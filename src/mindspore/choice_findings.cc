@@ -7,8 +7,12 @@
 #include <unordered_set>
 #include <utility>
 
+#include "format/rename_map/name_rules.h"
+#include "format/rename_map/renaming.h"
 #include "reshard/parameters.h"
+#include "reshard/tensor.h"
 #include "src/base/quote.h"
+#include "src/base/status_macros.h"
 
 namespace reshard {
 namespace {
@@ -38,6 +42,42 @@ void WarnOfPatterns(std::string_view option, const std::vector<std::string>& pat
       {WarningCode::kUnusedPatterns,
        fmt::format("{} of the patterns of {} match{} no parameter: {}", unused.size(), option,
                    unused.size() == 1 ? "es" : "", FirstOf(unused))});
+}
+
+// Says which parameters fit no rule. Counters of an optimizer have the same names everywhere.
+Status CheckRules(const Renaming& renaming, const PlanFindings& findings,
+                  std::vector<Warning>& warnings) {
+  const std::string& rules = renaming.renames().rules;
+  if (rules.empty()) return {};
+  uint64_t fitting = 0;
+  std::vector<std::string> others;
+  for (const auto& [new_name, parameter] : findings.parameters) {
+    const std::string& name = parameter.source_name;
+    if (renaming.Fits(name)) {
+      ++fitting;
+    } else if (parameter.kind == ArrayKind::kTensor && OptimizerGroup(name).empty() &&
+               ElementCount(parameter.full_shape) != uint64_t{1}) {
+      others.push_back(name);
+    }
+  }
+  if (others.empty()) return {};
+  const Renaming opposite(Renames{{}, {}, OppositeRules(rules)});
+  const auto fits_opposite =
+      std::find_if(others.begin(), others.end(),
+                   [&](const std::string& name) { return opposite.Fits(name); });
+  if (fits_opposite != others.end()) return RulesDoNotFit(rules, *fits_opposite);
+  if (fitting == 0) return RulesDoNotFit(rules, others.front());
+  std::transform(others.begin(), others.end(), others.begin(),
+                 [](const std::string& name) { return Quote(name); });
+  warnings.push_back({WarningCode::kUnusedRenames,
+                      fmt::format("{} of {} parameters fit{} no rule of `name_rules` {} and keep{} "
+                                  "{} name{}: {}",
+                                  others.size(), findings.parameters.size(),
+                                  others.size() == 1 ? "s" : "", rules,
+                                  others.size() == 1 ? "s" : "",
+                                  others.size() == 1 ? "its" : "their",
+                                  others.size() == 1 ? "" : "s", FirstOf(others))});
+  return {};
 }
 
 void WarnOfRenames(const Renames& renames, const Names& names, std::vector<Warning>& warnings) {
@@ -91,6 +131,7 @@ Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const Conversio
   }
   WarnOfPatterns("`casts`", casts, names, found.warnings);
   WarnOfRenames(choice.renames(), names, found.warnings);
+  RESHARD_RETURN_IF_ERROR(CheckRules(choice.renaming(), findings, found.warnings));
   return found;
 }
 

@@ -309,11 +309,11 @@ Result<Strategy> StrategyTables::FromStageFiles(std::string folder,
 }
 
 Result<Strategy> StrategyTables::FromLayouts(std::vector<LayoutTable> stages, bool is_pipeline,
-                                             int64_t own_stage) {
+                                             int64_t own_stage, const std::string& path) {
   if (stages.empty() ||
       std::any_of(stages.begin(), stages.end(), std::mem_fn(&LayoutTable::empty))) {
     return InvalidArgumentError(
-        fmt::format("{}: {}", kMadeStrategy,
+        fmt::format("{}: {}", path,
                     stages.size() < 2 ? "has no parameters" : "has a stage without parameters"));
   }
   if (!is_pipeline && IsMerged(stages.front())) {
@@ -323,11 +323,30 @@ Result<Strategy> StrategyTables::FromLayouts(std::vector<LayoutTable> stages, bo
                     "one stage (\"stages\" in place of \"parameters\")",
                     Quote(stages.front()[0].name)));
   }
-  for (LayoutTable& stage : stages) stage.Finish(std::string(kMadeStrategy));
-  const auto made = std::make_shared<StrategyTables>(
-      StrategyTables(std::string(kMadeStrategy), is_pipeline, own_stage));
+  for (LayoutTable& stage : stages) stage.Finish(path);
+  const auto made =
+      std::make_shared<StrategyTables>(StrategyTables(path, is_pipeline, own_stage));
   RESHARD_RETURN_IF_ERROR(made->SetStages(std::move(stages)));
   return Strategy(made);
+}
+
+Result<Strategy> StrategyTables::Renamed(const Strategy& strategy, const NewName& new_name) {
+  std::vector<LayoutTable> stages(strategy.stages().size());
+  for (size_t s = 0; s < stages.size(); ++s) {
+    std::map<std::string, std::string_view> old_names;  // by new name
+    for (const auto [name, layout] : strategy.stages()[s]) {
+      RESHARD_ASSIGN_OR_RETURN(std::string renamed, new_name(std::string(name)));
+      const auto [other, is_new] = old_names.emplace(std::move(renamed), name);
+      if (!is_new) {
+        return InvalidArgumentError(fmt::format(
+            "{}: the parameters {} and {} would both be called {}; rename one differently",
+            Escape(strategy.path()), Quote(other->second), Quote(name), Quote(other->first)));
+      }
+      stages[s].push_back(Strategy::Entry{other->first, layout});
+    }
+  }
+  return FromLayouts(std::move(stages), strategy.is_pipeline(), strategy.own_stage(),
+                     strategy.path());
 }
 
 const std::string& Strategy::Stage::path() const { return table_->path(); }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -118,7 +119,13 @@ class StrategyTables {
   //   kInvalidArgument: a stage without layouts
   //   kMismatch: a single stage whose names all look like those of a pipeline's stages
   static Result<Strategy> FromLayouts(std::vector<LayoutTable> stages, bool is_pipeline,
-                                      int64_t own_stage);
+                                      int64_t own_stage,
+                                      const std::string& path = std::string(kMadeStrategy));
+
+  // Returns `strategy` with a new name for each parameter. Errors: as FromLayouts
+  //   kInvalidArgument: two parameters of a stage would have one name
+  using NewName = std::function<Result<std::string>(const std::string& name)>;
+  static Result<Strategy> Renamed(const Strategy& strategy, const NewName& new_name);
 
  private:
   friend class Strategy;

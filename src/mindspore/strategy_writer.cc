@@ -21,11 +21,11 @@
 #include "src/io/storage.h"
 #include "src/mindspore/strategy_json.h"
 #include "src/mindspore/strategy_loader.h"
+#include "src/mindspore/strategy_names.h"
 #include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_wire.h"
 #include "src/os/file_use.h"
 #include "src/os/write_file.h"
-#include "src/plan/parameter_choice.h"
 
 namespace reshard {
 namespace {
@@ -359,34 +359,43 @@ Result<RecodedStrategy> ToJson(const std::string& path, const std::string& bytes
   return recoded;
 }
 
+// Gives the parameters new names. A map of a strategy that has its new names only is applied
+// backwards; rules have a direction.
+Result<Strategy> Renamed(const Strategy& strategy, const Renaming& renaming,
+                         StrategyReport& report) {
+  RESHARD_ASSIGN_OR_RETURN(const bool has_old_names, HasOldNames(strategy, renaming));
+  if (has_old_names) return WithNewNames(strategy, renaming);
+  const std::string& rules = renaming.renames().rules;
+  const std::string example(strategy.stages().front().front().name);
+  if (!rules.empty()) {
+    const Status status = RulesDoNotFit(rules, example);
+    return status.WithMessage(fmt::format("{}: {}", Escape(strategy.path()), status.message()));
+  }
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<Strategy> back, WithOldNames(strategy, renaming));
+  if (back) {
+    report.notes.push_back(
+        fmt::format("{}: has the new names of `renames`, so the old ones take their place",
+                    Escape(strategy.path())));
+    return *back;
+  }
+  report.warnings.push_back(
+      {WarningCode::kUnusedRenames,
+       fmt::format("{}: `renames` changes no name of the strategy, such as {}",
+                   Escape(strategy.path()), Quote(example))});
+  return strategy;
+}
+
 // Gives the parameters new names, and writes the file as WriteStrategy does.
 Result<StrategyReport> WriteRenamed(const std::string& input, const std::string& output,
                                     const Renames& renames, bool force) {
   RESHARD_RETURN_IF_ERROR(CheckRenames(renames));
-  const ParameterChoice choice({}, {}, renames);
   RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, ReadStrategy(input));
-  std::vector<LayoutTable> stages(strategy.stages().size());
-  for (size_t s = 0; s < stages.size(); ++s) {
-    std::map<std::string, std::string_view> old_names;  // by new name
-    for (const auto [name, layout] : strategy.stages()[s]) {
-      const std::string old_name(name);
-      std::string made;
-      RESHARD_ASSIGN_OR_RETURN(const std::string* new_name, choice.TargetName(old_name, made));
-      const auto [other, is_new] = old_names.emplace(*new_name, name);
-      if (!is_new) {
-        return InvalidArgumentError(fmt::format(
-            "{}: the parameters {} and {} would both be called {}; rename one differently",
-            Escape(input), Quote(other->second), Quote(name), Quote(*new_name)));
-      }
-      stages[s].push_back(Strategy::Entry{*new_name, layout});
-    }
-  }
-  RESHARD_ASSIGN_OR_RETURN(
-      const Strategy renamed,
-      StrategyTables::FromLayouts(std::move(stages), strategy.is_pipeline(), strategy.own_stage()));
+  StrategyReport report = ReportOf(strategy, 0);
+  RESHARD_ASSIGN_OR_RETURN(const Strategy renamed, Renamed(strategy, Renaming(renames), report));
   RESHARD_RETURN_IF_ERROR(WriteStrategy(renamed, output, force));
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity written, Storage::Of(output).Stat(output));
-  return ReportOf(strategy, written.size());
+  report.bytes = written.size();
+  return report;
 }
 
 }  // namespace

@@ -249,12 +249,12 @@ constexpr Option kOptions[] = {
      .place = At<&Parts::source, &SourceSpec::suffix>},
     {.name = "name_map",
      .word = "name_map",
-     .type = OptionType::kNameMap,
+     .type = OptionType::kRenames,
      .calls = kWrites | kAgainstCall | kViews,
      .group = "Source",
      .value = "MAP.json",
-     .help = "JSON file {\"name\": \"name in the source\", ...}, if the source has other names "
-             "than the strategies",
+     .help = "JSON file {\"name\": \"name in the source\"} or {\"patterns\": {\"name.*\": "
+             "\"name in the source.*\"}}, if the source has other names than the strategies",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::source, &SourceSpec::name_map>},
     {.name = "group_info",
@@ -477,6 +477,16 @@ constexpr Option kOptions[] = {
              "\"new.*\"}}",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::renames>},
+    {.name = "name_rules",
+     .word = "name_rules",
+     .type = OptionType::kText,
+     .calls = kConversions | kRecodeCall,
+     .group = "Parameters",
+     .value = "MODEL:WAY",
+     .help = "Rename by the rules of a model, such as llama:hf-to-mindformers; `reshard name-rules` "
+             "prints them; --rename goes before them",
+     .effect = Effect::kBytes,
+     .place = At<&Parts::renames, &Renames::rules>},
     {.name = "renames",
      .word = "rename",
      .type = OptionType::kRenames,
@@ -484,6 +494,13 @@ constexpr Option kOptions[] = {
      .value = "MAP.json",
      .help = "JSON file of new names, as for convert; only the layouts are written",
      .place = At<&Parts::renames>},
+    {.name = "name_rules",
+     .word = "name_rules",
+     .type = OptionType::kText,
+     .calls = kConvertStrategyCall,
+     .value = "MODEL:WAY",
+     .help = "Rename by the rules of a model, as for convert",
+     .place = At<&Parts::renames, &Renames::rules>},
     {.name = "casts",
      .word = "dtype",
      .type = OptionType::kCasts,
@@ -696,6 +713,10 @@ void SetOption(const Option& option, const OptionParts& parts, const OptionValue
         } else if constexpr (std::is_same_v<Place, StrategyRef*>) {
           const auto* path = std::get_if<std::string>(&value);
           *place = path != nullptr ? StrategyRef(*path) : std::get<StrategyRef>(value);
+        } else if constexpr (std::is_same_v<Place, Renames*>) {
+          const auto& renames = std::get<Renames>(value);
+          place->names = renames.names;
+          place->patterns = renames.patterns;
         } else if constexpr (std::is_same_v<Place, std::optional<RoundedCount>*> ||
                              std::is_same_v<Place, std::optional<WorkerShare>*> ||
                              std::is_same_v<Place, std::optional<std::string>*>) {
@@ -724,6 +745,8 @@ std::optional<OptionValue> ValueIn(const Option& option, const OptionParts& part
         } else if constexpr (std::is_same_v<Place, std::optional<std::chrono::milliseconds>*>) {
           if (!*place) return std::nullopt;
           return static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(**place).count());
+        } else if constexpr (std::is_same_v<Place, Renames*>) {
+          return Renames{place->names, place->patterns};  // the rules are an option of their own
         } else if constexpr (std::is_same_v<Place, std::optional<RoundedCount>*> ||
                              std::is_same_v<Place, std::optional<WorkerShare>*> ||
                              std::is_same_v<Place, std::optional<std::string>*>) {

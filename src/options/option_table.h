@@ -77,7 +77,6 @@ enum class OptionType {
   kIo,              // "auto", "map", "direct", "map,direct"
   kCasts,           // "GLOB=TYPE" or "TYPE", several times
   kRenames,         // a JSON file of new names
-  kNameMap,         // the same, without patterns
   kKeyFile,         // a file with a key
   kKeyVariable,     // an environment variable with a key
 };
@@ -94,10 +93,9 @@ enum class Effect {
 // A value, by the type of its option: kWord and kSwitchOrWord have a text. A strategy is a text,
 // its path, or a StrategyRef.
 using OptionValue = std::variant<bool, uint64_t, int64_t, std::string, std::vector<std::string>,
-                                 std::vector<int64_t>, std::map<int64_t, std::string>,
-                                 std::map<std::string, std::string>, RoundedCount, WorkerShare,
-                                 IoChoice, std::vector<Selection::CastRule>, Renames, StrategyRef,
-                                 std::shared_ptr<const EncryptionKey>>;
+                                 std::vector<int64_t>, std::map<int64_t, std::string>, RoundedCount,
+                                 WorkerShare, IoChoice, std::vector<Selection::CastRule>, Renames,
+                                 StrategyRef, std::shared_ptr<const EncryptionKey>>;
 
 // A word that an option takes, and the value of the member that it stands for, as a number.
 struct WordMeaning {
@@ -173,8 +171,7 @@ class WordPlace {
 using OptionPlace =
     std::variant<WordPlace, bool*, uint64_t*, int64_t*, std::string*, std::vector<std::string>*,
                  std::vector<int64_t>*, std::map<int64_t, std::string>*,
-                 std::map<std::string, std::string>*, std::optional<RoundedCount>*,
-                 std::optional<WorkerShare>*, std::optional<std::chrono::milliseconds>*, IoChoice*,
+                 std::optional<RoundedCount>*, std::optional<WorkerShare>*, std::optional<std::chrono::milliseconds>*, IoChoice*,
                  std::vector<Selection::CastRule>*, Renames*, StrategyRef*,
                  std::optional<std::string>*, std::shared_ptr<const EncryptionKey>*>;
 

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <map>
 #include <utility>
 
-#include "format/mindspore_checkpoint/value_parser.h"
 #include "src/base/quote.h"
 #include "src/cast/cast.h"
 #include "src/plan/training_counter.h"
@@ -18,14 +15,6 @@ namespace {
 bool MatchesAny(const std::vector<std::string>& patterns, std::string_view name) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [name](const std::string& pattern) { return GlobMatch(pattern, name); });
-}
-
-bool IsTooLong(const std::string& name) { return name.size() > kMaxTagBytes; }
-
-Status TooLong(const std::string& from, const std::string& to) {
-  return InvalidArgumentError(
-      fmt::format("renaming {} to {}: expected a name of at most {} bytes, found {}", Quote(from),
-                  Quote(to), kMaxTagBytes, to.size()));
 }
 
 bool IsFloat(DType dtype) {
@@ -52,38 +41,7 @@ bool Matches(const Selection::CastRule& rule, std::string_view name, const Shape
   return ElementCount(full_shape).value_or(0) != 1 && OptimizerGroup(name, has).empty();
 }
 
-auto Stars(std::string_view text) { return std::count(text.begin(), text.end(), '*'); }
-
 }  // namespace
-
-Status CheckRenames(const Renames& renames) {
-  std::map<std::string_view, std::string_view> old_names;  // by the new one
-  for (const auto* map : {&renames.names, &renames.patterns}) {
-    for (const auto& [from, to] : *map) {
-      if (from.empty() || to.empty()) {
-        return InvalidArgumentError(fmt::format(
-            "renaming {} to {}: a parameter's name has at least one byte", Quote(from), Quote(to)));
-      }
-      if (IsTooLong(to)) return TooLong(from, to);
-    }
-  }
-  for (const auto& [from, to] : renames.names) {
-    const auto [other, is_new] = old_names.emplace(to, from);
-    if (!is_new) {
-      return InvalidArgumentError(fmt::format(
-          "renaming gives the parameters {} and {} the same name {}; give them different ones",
-          Quote(other->second), Quote(from), Quote(to)));
-    }
-  }
-  for (const auto& [from, to] : renames.patterns) {
-    if (Stars(from) > 0 && Stars(from) == Stars(to)) continue;
-    return InvalidArgumentError(fmt::format(
-        "renaming by the pattern {} to {}: expected one * or more, and as many in the new name, "
-        "found {} and {}",
-        Quote(from), Quote(to), Stars(from), Stars(to)));
-  }
-  return {};
-}
 
 Status CheckCasts(const std::vector<Selection::CastRule>& casts) {
   for (auto rule = casts.begin(); rule != casts.end(); ++rule) {
@@ -107,39 +65,11 @@ Status CheckCasts(const std::vector<Selection::CastRule>& casts) {
   return {};
 }
 
-std::optional<std::string> NameByPattern(std::string_view pattern, std::string_view new_name,
-                                         std::string_view name) {
-  std::string made;
-  // Up to the next *, of the pattern and of the new name.
-  const auto next = [](std::string_view& text) {
-    const size_t star = text.find('*');
-    const std::string_view part = text.substr(0, star);
-    text.remove_prefix(std::min(text.size(), star == std::string_view::npos ? star : star + 1));
-    return part;
-  };
-  const auto begin = next(pattern);
-  if (!name.starts_with(begin)) return std::nullopt;
-  name.remove_prefix(begin.size());
-  made += next(new_name);
-  for (auto stars = Stars(pattern) + 1; stars > 0; --stars) {
-    const auto part = next(pattern);
-    size_t place = name.find(part);
-    if (stars == 1) {  // the end
-      place = name.ends_with(part) ? name.size() - part.size() : std::string_view::npos;
-    }
-    if (place == std::string_view::npos) return std::nullopt;
-    made += name.substr(0, place);
-    made += next(new_name);
-    name.remove_prefix(place + part.size());
-  }
-  return made;
-}
-
 ParameterChoice::ParameterChoice(std::vector<std::string> include, std::vector<std::string> exclude,
                                  Renames renames, std::vector<Selection::CastRule> casts)
     : include_(std::move(include)),
       exclude_(std::move(exclude)),
-      renames_(std::move(renames)),
+      renaming_(std::move(renames)),
       casts_(std::move(casts)) {}
 
 bool ParameterChoice::Excludes(std::string_view name) const { return MatchesAny(exclude_, name); }
@@ -184,27 +114,6 @@ Status ParameterChoice::NothingTaken(uint64_t parameters, std::string_view name,
       fmt::format("no parameter is left to be {}: `include` and `exclude` leave out all {} "
                   "parameters; a pattern has to match a whole name, such as {}",
                   what, parameters, Quote(name)));
-}
-
-Result<const std::string*> ParameterChoice::TargetName(const std::string& name,
-                                                       std::string& made) const {
-  const auto renamed = renames_.names.find(name);
-  if (renamed != renames_.names.end()) return &renamed->second;
-  const std::string* fitting = nullptr;
-  for (const auto& [pattern, new_name] : renames_.patterns) {
-    auto by_pattern = NameByPattern(pattern, new_name, name);
-    if (!by_pattern) continue;
-    if (fitting != nullptr) {
-      return InvalidArgumentError(
-          fmt::format("parameter {} fits the patterns {} and {}; make them fit different names, or "
-                      "give its new name by itself",
-                      Quote(name), Quote(*fitting), Quote(pattern)));
-    }
-    if (IsTooLong(*by_pattern)) return TooLong(name, *by_pattern);
-    fitting = &pattern;
-    made = *std::move(by_pattern);
-  }
-  return fitting == nullptr ? &name : &made;
 }
 
 }  // namespace reshard

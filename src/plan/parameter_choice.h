@@ -7,30 +7,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "format/container/file_table.h"
+#include "format/rename_map/renaming.h"
 #include "reshard/options.h"
 #include "reshard/parameters.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 
 namespace reshard {
-
-// Returns whether these renames are valid for any checkpoint.
-// Errors: kInvalidArgument for
-//   a name that is empty or longer than a tag may be
-//   two parameters with one new name
-//   a pattern without `*`, or with another number of `*` than its new name
-Status CheckRenames(const Renames& renames);
-
-// Returns the new name of `name` by an entry of Renames::patterns, or no value if it does not
-// match.
-std::optional<std::string> NameByPattern(std::string_view pattern, std::string_view new_name,
-                                         std::string_view name);
 
 // Returns whether these casts are valid. Errors: kInvalidArgument for a dtype that is not a target
 // of casts, and for two rules with one pattern.
@@ -72,10 +59,10 @@ class ParameterChoice {
   // `what` is the intended use, such as "read". kInvalidArgument.
   static Status NothingTaken(uint64_t parameters, std::string_view name, std::string_view what);
 
-  // Returns the name of parameter `name` in the target. The result refers to `name`, to an entry of
-  // `renames`, or to `made`, which a pattern may set. Errors: kInvalidArgument if two patterns
-  // match, or if the new name is longer than a tag may be.
-  Result<const std::string*> TargetName(const std::string& name, std::string& made) const;
+  // Returns the name of parameter `name` in the target, as Renaming::NewName does.
+  Result<const std::string*> TargetName(const std::string& name, std::string& made) const {
+    return renaming_.NewName(name, made);
+  }
 
   // Returns the target dtype of a tensor of the source; `has` tells the other parameters of the
   // source.
@@ -86,14 +73,15 @@ class ParameterChoice {
   const std::vector<std::string>& include() const { return include_; }
   const std::vector<std::string>& exclude() const { return exclude_; }
   bool weights_only() const { return weights_only_; }
-  const Renames& renames() const { return renames_; }
+  const Renaming& renaming() const { return renaming_; }
+  const Renames& renames() const { return renaming_.renames(); }
   const std::vector<Selection::CastRule>& casts() const { return casts_; }
 
  private:
   std::vector<std::string> include_;
   std::vector<std::string> exclude_;
   bool weights_only_ = false;
-  Renames renames_;
+  Renaming renaming_;
   std::vector<Selection::CastRule> casts_;
 };
 

@@ -15,7 +15,10 @@
 namespace reshard {
 namespace {
 
-constexpr std::string_view kRenamePatterns = "rename_patterns";
+// The member for the patterns of an option whose names are in the member `name`.
+std::string PatternsOf(std::string_view name) {
+  return name == "renames" ? "rename_patterns" : std::string(name).append("_patterns");
+}
 
 std::string PairsAsJson(const std::map<std::string, std::string>& map) {
   return JsonList(map, [](const auto& pair) {
@@ -42,16 +45,13 @@ class AsJson {
   std::string operator()(const std::vector<int64_t>& values) const {
     return Member(JsonList(values, [](int64_t value) { return fmt::format("{}", value); }));
   }
-  std::string operator()(const std::map<std::string, std::string>& values) const {
-    return Member(PairsAsJson(values));
-  }
   std::string operator()(const std::vector<Selection::CastRule>& values) const {
     return Member(JsonList(values, CastAsJson));
   }
   std::string operator()(const Renames& renames) const {
-    const std::string names = renames.names.empty() ? "" : (*this)(renames.names);
+    const std::string names = renames.names.empty() ? "" : Member(PairsAsJson(renames.names));
     const std::string patterns =
-        renames.patterns.empty() ? "" : AsJson(kRenamePatterns)(renames.patterns);
+        renames.patterns.empty() ? "" : AsJson(PatternsOf(name_)).Member(PairsAsJson(renames.patterns));
     return names + (names.empty() || patterns.empty() ? "" : ",") + patterns;
   }
   // Values that no option of a record has.
@@ -72,7 +72,8 @@ class AsJson {
 std::optional<OptionValue> ReadValue(const Option& option, LineValues& line) {
   const std::string member = fmt::format("options.{}", option.name);
   if (option.type == OptionType::kRenames) {
-    return Renames{line.Pairs(member), line.Pairs(fmt::format("options.{}", kRenamePatterns))};
+    return Renames{line.Pairs(member),
+                   line.Pairs(fmt::format("options.{}", PatternsOf(option.name)))};
   }
   if (!line.Has(member)) return std::nullopt;
   switch (option.type) {
@@ -100,8 +101,6 @@ std::optional<OptionValue> ReadValue(const Option& option, LineValues& line) {
     case OptionType::kRanks:
     case OptionType::kCounts:
       return line.Numbers(member);
-    case OptionType::kNameMap:
-      return line.Pairs(member);
     case OptionType::kCasts:
       return line.Casts(member);
     default:

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "format/container/container.h"
+#include "format/rename_map/renaming.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
@@ -45,7 +46,7 @@ class FamilyTables {
     return ReadFileTable(files, file, memory, like);
   }
   // Returns the part of `read` that counts. `read` is a table with the names of
-  // SourceRequest::new_names; `path` is for messages. Errors: kMismatch if the file lacks an
+  // SourceRequest::names; `path` is for messages. Errors: kMismatch if the file lacks an
   // expected tensor.
   virtual Result<IndexedFile> Choose(IndexedFile read, const std::string& path) = 0;
   // As CoveredByCrc of indexed_file.h.
@@ -77,8 +78,7 @@ struct FoundSource {
 // A place to look for a family, and the wanted tensors.
 struct SourceRequest {
   const std::string& path;  // one that is no pattern, of a source without a strategy
-  // From names in the source to the names of its tensors here.
-  const std::map<std::string, std::string>& new_names;
+  const NamesInFiles& names;
   // Whether the tensor of a (new) name is wanted; others may be missing. Null: all are wanted.
   std::function<bool(std::string_view)> wants;
   // Files may be missing. Opening a missing file reports it.

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "format/rename_map/rename_map_codec.h"
-#include "src/plan/parameter_choice.h"
+#include "format/rename_map/renaming.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/unique_json.h"
 

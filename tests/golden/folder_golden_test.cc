@@ -58,7 +58,7 @@ ConvertOptions OptionsOf(const fs::path& folder) {
   options.target.shard_size = made.value("shard_size", options.target.shard_size);
   options.selection.exclude = made.value("exclude", std::vector<std::string>());
   if (made.contains("name_map")) {
-    options.source.name_map =
+    options.source.name_map.names =
         json::parse(ReadFile(folder / made.at("name_map").get<std::string>()));
   }
   return options;

@@ -180,6 +180,30 @@ def test_a_cluster_takes_the_place_of_a_target_strategy(samples, tmp_path):
         reshard.plan(target=tmp_path / "no", **source, tp=3)
 
 
+def test_names_of_a_model_and_of_a_source(samples, strategies, tmp_path):
+    source = {"src_strategy": strategies["src_strategy"], "exclude": "adam_*", "format": "huggingface"}
+    hub = reshard.convert(samples / "ckpt_8", tmp_path / "hub", **source, name_rules="llama:mindformers-to-hf")
+    assert hub.renamed > 10
+    names = set(reshard.open(tmp_path / "hub"))
+    assert {"model.embed_tokens.weight", "model.layers.1.self_attn.q_proj.weight"} <= names
+    # The strategy has the names of MindFormers.
+    target = {"dst_strategy": strategies["dst_strategy"], "format": "ckpt"}
+    reshard.convert(tmp_path / "hub", tmp_path / "back", **target, name_rules="llama:hf-to-mindformers")
+    sides = {"a_strategy": strategies["src_strategy"], "b_strategy": strategies["dst_strategy"]}
+    assert reshard.diff(samples / "ckpt_8", tmp_path / "back", **sides, exclude="adam_*").equal
+    with pytest.raises(ValueError, match="name_rules='?llama:mindformers-to-hf|name_rules llama:mindformers-to-hf"):
+        reshard.plan(tmp_path / "hub", tmp_path / "no", **target, name_rules="llama:mindformers-to-hf")
+    with pytest.raises(ValueError, match="name_rules.*one of llama:hf-to-mindformers"):
+        reshard.plan(tmp_path / "hub", tmp_path / "no", **target, name_rules="llama")
+
+    renames = {"lm_head.weight": "head", "patterns": {"model.*": "module.model.*"}}
+    reshard.convert(samples / "ckpt_8", tmp_path / "named", **source, rename=renames)
+    reshard.convert(tmp_path / "named", tmp_path / "by_map", **target, name_map=renames)
+    assert reshard.diff(samples / "ckpt_8", tmp_path / "by_map", **sides, exclude="adam_*").equal
+    reshard.convert_strategy(strategies["dst_strategy"], tmp_path / "hf.json", name_rules="llama:mindformers-to-hf")
+    assert reshard.read_strategy(tmp_path / "hf.json").layout("model.embed_tokens.weight") is not None
+
+
 def test_mappings_stand_for_files(samples, strategies, tmp_path):
     names = {"lm_head.weight": "head.weight", "patterns": {"model.*": "m.*"}}
     (tmp_path / "names.json").write_text(json.dumps(names))

@@ -36,7 +36,6 @@ TYPES = {
     "io": "str",
     "casts": "Casts",
     "renames": "NameMap",
-    "name_map": "NameMap",
     "key_file": "StrPath",
     "key_variable": "str",
 }

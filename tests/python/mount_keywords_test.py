@@ -37,6 +37,7 @@ def files_of(folder):
         {"format": "safetensors", "crc": True, "check_replicas": True, "cache": True},
         {"dtype": {"model.*": "float32", "": "float16"}, "rename": {"patterns": {"model.*": "*"}}, "rank": [1, "2-3"]},
         {"include": ["*norm*", "*lm_head*"], "exclude": "adam_*", "check_replicas": "none", "jobs": 1},
+        {"dst_strategy": None, "format": "hf", "name_rules": "llama:mindformers-to-hf"},
         {"dst_strategy": None, "format": "huggingface", "shard_size": 100_000, "memory_limit": "64M"},
         {"dst_strategy": None, "tp": 2, "dp": 2, "optimizer_sharding": True},
         {"dst_strategy": None, "pp": 2, "stage_layers": [1, 1], "optimizer_sharding": False, "no_checksum": True},

@@ -97,7 +97,7 @@ TEST(OriginTest, OptionsComeBackFromTheLastLine) {
   source.strategy = "a/s\xff\n";
   source.suffix = "-1_100";
   source.group_info = {"g0", "g1"};
-  source.name_map = {{"new", "old\\"}, {"n2", "o2"}};
+  source.name_map = {{{"new", "old\\"}, {"n2", "o2"}}, {{"a.*", "b.*"}}};
   TargetSpec target;
   target.format = TargetFormat::kHuggingFace;
   target.prefix = "p";
@@ -108,6 +108,7 @@ TEST(OriginTest, OptionsComeBackFromTheLastLine) {
   selection.exclude = {"adam_*"};
   selection.renames.names = {{"x", "y"}};
   selection.renames.patterns = {{"l.*", "m.*"}};
+  selection.renames.rules = "llama:hf-to-mindformers";
   selection.casts = {{"", DType::kBFloat16}, {"w*", {}}};
   selection.unmatched = Selection::Unmatched::kDrop;
   const std::string usual = LineFor({}, {}, {}, "0");

@@ -167,8 +167,6 @@ OptionValue Sample(const Option& option) {
       return std::vector<Selection::CastRule>{{"", DType::kBFloat16}, {"w*", {}}};
     case OptionType::kRenames:
       return Renames{{{"a", "b\\"}}, {{"l.*", "m.*"}}};
-    case OptionType::kNameMap:
-      return std::map<std::string, std::string>{{"a", "b\xfe"}};
     case OptionType::kKeyFile:
     case OptionType::kKeyVariable:
       return std::shared_ptr<const EncryptionKey>();

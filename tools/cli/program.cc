@@ -32,6 +32,7 @@
 #include "tools/cli/merge_command.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/mount_command.h"
+#include "tools/cli/name_rules_command.h"
 #include "tools/cli/plan_command.h"
 #include "tools/cli/recode_command.h"
 #include "tools/cli/report_command.h"
@@ -132,6 +133,7 @@ int RunCommandLine(int argc, char** argv, MountServer serve_mount) {
   RecodeCommand recode(app);
   MergeCommand merge(app);
   ReportCommand report(app);
+  NameRulesCommand name_rules(app);
   CLI::App* strategy =
       app.add_subcommand("strategy", "Show, merge, make, infer and convert strategy files");
   strategy->require_subcommand(1);
@@ -165,6 +167,7 @@ int RunCommandLine(int argc, char** argv, MountServer serve_mount) {
                          &recode,
                          &merge,
                          &report,
+                         &name_rules,
                          &show,
                          &merge_strategies,
                          &strategy_convert,

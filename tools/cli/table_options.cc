@@ -87,7 +87,7 @@ CLI::Option* TableOptions::Add(CLI::App& app, const Option& option) {
 void TableOptions::Take(const Option& option, const std::vector<std::string>& texts) {
   Given given{&option, texts, {}};
   if (IsKey(option.type)) KeepMemoryPrivate();
-  if (!IsOfNameFile(option.type)) {
+  if (option.type != OptionType::kRenames) {
     Result<OptionValue> value = ReadOption(option, texts);
     if (!value.ok()) {
       throw CLI::ValidationError(OnCommandLine(option), value.status().message());
@@ -102,7 +102,7 @@ Status TableOptions::ApplyTo(const OptionParts& parts) const {
     if (!text.empty()) SetOption(*option, parts, text);
   }
   for (const Given& given : given_) {
-    if (!IsOfNameFile(given.option->type)) {
+    if (given.option->type != OptionType::kRenames) {
       SetOption(*given.option, parts, given.value);
       continue;
     }
