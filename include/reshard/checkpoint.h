@@ -141,6 +141,7 @@ struct RankFiles {
   std::vector<File> files = {};  // by rank
   std::string step = {};         // "EPOCH_STEP" of the files; empty if their names have none
   std::vector<Warning> warnings = {};
+  std::vector<std::string> notes = {};  // where the files were found, if not in the folder itself
 
   struct Indexed;
   // For Checkpoint::Open, the indexed files of a folder of whole tensors; null for other folders.

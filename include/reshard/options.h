@@ -160,7 +160,8 @@ struct SourceSpec {
   // *.safetensors.index.json, or a lone safetensors file. Empty when `files` is given.
   std::string path = {};
   StrategyRef strategy = {};  // none: the source holds full tensors
-  // "-EPOCH_STEP": the checkpoint to take in each rank folder; empty: the latest.
+  // "-EPOCH_STEP": the checkpoint to take in each rank folder; empty: the latest; "common": that of
+  // the latest step that all ranks have.
   std::string suffix = {};
   // Instead of `path`: the file of each rank. With Selection::ranks, only the files that these
   // target ranks need are required.

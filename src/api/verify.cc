@@ -26,6 +26,7 @@
 #include "src/io/storage.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/output_check.h"
+#include "src/mindspore/run_folder.h"
 #include "src/options/option_table.h"
 #include "src/os/used_files.h"
 #include "src/plan/target.h"
@@ -44,11 +45,13 @@ Status CheckOptions(const AgainstOptions& options) {
       CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
   RESHARD_ASSIGN_OR_RETURN(const bool needs_none,
                            IsWithoutStrategies(options.source, options.target));
-  if (options.source.strategy.empty() && options.target.strategy.empty() &&
-      !HasCluster(options.target) && !needs_none) {
+  const SourceSpec source = InRunFolder(options.source);
+  if (source.strategy.empty() && options.target.strategy.empty() && !HasCluster(options.target) &&
+      !needs_none) {
     return InvalidArgumentError(
         "`source.strategy` and `target.strategy` are missing; give the strategies of the "
-        "conversion");
+        "conversion" +
+        HintOfStrategyBeside(source));
   }
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
   RESHARD_RETURN_IF_ERROR(CheckCasts(options.selection.casts));

@@ -330,7 +330,9 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
         CheckReplacesNoInput(source, fmt::format("{}/{}", target.folder, name)));
   }
   spec.stamps = StampsOf(source);
-  spec.origin = EncodeOrigin(options, {.plan = spec.fingerprint,
+  ConversionSpec stated = options;
+  if (!source.each_alone()) stated.source = source.spec();
+  spec.origin = EncodeOrigin(stated, {.plan = spec.fingerprint,
                                        .source_strategy = spec.source_strategy,
                                        .target_strategy = spec.target_strategy,
                                        .step = StepOf(source)});

@@ -19,6 +19,7 @@
 #include "src/io/storage.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/run_folder.h"
 #include "src/os/path_location.h"
 #include "src/os/system_call.h"
 #include "src/plan/parameter_choice.h"
@@ -100,7 +101,8 @@ Status CheckOutside(const std::string& target, const std::string& source) {
                   Escape(target), Escape(source)));
 }
 
-Result<bool> IsWithoutStrategies(const SourceSpec& source, const TargetSpec& target) {
+Result<bool> IsWithoutStrategies(const SourceSpec& given, const TargetSpec& target) {
+  const SourceSpec source = InRunFolder(given);
   if (!source.strategy.empty() || !target.strategy.empty() || HasCluster(target)) return false;
   if (IsWholeFolder(target.format)) return true;
   if (!target.format || source.path.empty() || IsRankPattern(source.path)) return false;
@@ -132,13 +134,15 @@ Status CheckSpec(const ConversionSpec& spec) {
   RESHARD_RETURN_IF_ERROR(CheckFormat(spec.target, spec.selection));
   RESHARD_ASSIGN_OR_RETURN(const bool needs_none, IsWithoutStrategies(spec.source, spec.target));
   RESHARD_RETURN_IF_ERROR(CheckClusterAlone(spec.target));
-  if (spec.source.strategy.empty() && spec.target.strategy.empty() && !HasCluster(spec.target) &&
+  const SourceSpec source = InRunFolder(spec.source);
+  if (source.strategy.empty() && spec.target.strategy.empty() && !HasCluster(spec.target) &&
       !needs_none) {
     RESHARD_RETURN_IF_ERROR(CheckSourceExists(spec.source));
     return InvalidArgumentError(
         "give `source.strategy`, `target.strategy` or both: without the first the source holds "
         "full tensors, without the second full tensors are written; `Recode` writes files as they "
-        "are in another format");
+        "are in another format" +
+        HintOfStrategyBeside(source));
   }
   const std::string& prefix = spec.target.prefix;
   constexpr size_t kLongestPrefix = 200;  // file names have at most 255 bytes
@@ -171,7 +175,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   }
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
   if (options.source.path.empty() || IsRankPattern(options.source.path)) return {};
-  return CheckOutside(options.target.folder, options.source.path);
+  return CheckOutside(options.target.folder, InRunFolder(options.source).path);
 }
 
 OptionParts PartsOf(ConvertOptions& options) {

@@ -26,6 +26,7 @@
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/run_folder.h"
 #include "src/mindspore/strategy_tables.h"
 #include "src/os/path_location.h"
 #include "src/os/used_files.h"
@@ -276,7 +277,7 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(
       report.drawn, MakeDeviceGrids(source, opened.made, report, findings, options.parameters));
   report.step = StepText(source.step());
-  report.source.strategy = conversion.source.strategy.path();
+  report.source.strategy = source.spec().strategy.path();
   report.source.is_folder = source.tensors().ranks().is_folder;
   report.target.strategy = conversion.target.strategy.path();
   report.target.is_folder = is_folder;
@@ -360,7 +361,7 @@ Status CheckFolder(const std::string& path) {
 
 Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
   return CatchOutOfMemory([&]() -> Result<LayoutReport> {
-    const SourceSpec& source = options.conversion.source;
+    const SourceSpec source = InRunFolder(options.conversion.source);
     if (source.path.empty()) return InvalidArgumentError("a source is needed");
     if (source.key != nullptr) NoteKeyFile(source.key->file());
     const TargetSpec& target = options.conversion.target;

@@ -240,8 +240,9 @@ constexpr Option kOptions[] = {
      .type = OptionType::kText,
      .calls = kConversions | kDigestCall | kInspectCall,
      .group = "Source",
-     .value = "-E_S",
-     .help = "Take the checkpoints -EPOCH_STEP, as in --suffix=-1_100 (default: the latest)",
+     .value = "-E_S|common",
+     .help = "Take the checkpoints -EPOCH_STEP, as in --suffix=-1_100, or of the latest step that "
+             "all ranks have (default: the latest)",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::source, &SourceSpec::suffix>},
     {.name = "name_map",
