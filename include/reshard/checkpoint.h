@@ -221,6 +221,7 @@ class ShardedCheckpoint {
   // Returns the tensor of this name, or null.
   const Tensor* Find(std::string_view name) const;
   const std::vector<Warning>& warnings() const;
+  const std::vector<std::string>& notes() const;  // need no action
   // Texts and MapTensors, in the order of the files.
   const std::vector<TensorInfo>& others() const;
   // "EPOCH_STEP" if the names of all files have it, else empty.

@@ -215,6 +215,10 @@ struct TargetSpec {
   // fields or leave both empty. One worker then writes the whole file. Not with states_crc.
   std::optional<EncryptionMode> encryption = {};
   std::shared_ptr<const EncryptionKey> encryption_key = {};
+  // Of ranks that hold the same shard, one writes it: the one that MindSpore's
+  // CheckpointConfig(remove_redundancy=True) takes. Safetensors files say so in their metadata.
+  // Needs `strategy` or `cluster`.
+  bool removes_redundancy = false;
   // Each checkpoint file gets a CRC-32 of itself, as MindSpore's save_checkpoint writes it with
   // crc_check: `.ckpt` in a trailer, safetensors in metadata `crc_num`. Needs
   // CheckChoice::checksum.

@@ -355,6 +355,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
       selection.unmatched.value_or(Selection::Unmatched::kCopy), ChoiceOf(selection),
       TargetContainer(source, spec), spec.names);
   ranks->set_states_crc(spec.states_crc);
+  ranks->set_removes_redundancy(spec.removes_redundancy);
   target.ranks = std::move(ranks);
   if (source.rule().stage_alone() && !spec.names.empty()) {
     return InvalidArgumentError("`names`: is not for one stage alone, whose files end in _partN");

@@ -118,6 +118,12 @@ Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const Mem
   if (!options.checks.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(*opened.source));
   RESHARD_ASSIGN_OR_RETURN(opened.plan,
                            PlanConversion(*opened.source, opened.target(), options, budget));
+  if (options.target.removes_redundancy &&
+      !TargetContainer(*opened.source, options.target).has_metadata) {
+    opened.plan.findings.notes.emplace_back(
+        ".ckpt files cannot state that redundancy is removed: load them with "
+        "remove_redundancy=True, which MindFormers has for safetensors files only");
+  }
   if (opened.strategy) {
     Findings& findings = opened.plan.findings;
     for (const Warning& warning : opened.strategy->warnings) findings.warnings.push_back(warning);

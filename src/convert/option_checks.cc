@@ -47,6 +47,10 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
   if (target.part_size == 0 || target.shard_size == 0) {
     return InvalidArgumentError("`part_size` and `shard_size` have to be more than 0");
   }
+  if (target.removes_redundancy && target.strategy.empty() && !HasCluster(target)) {
+    return InvalidArgumentError(
+        "`removes_redundancy` needs ranks that hold the same: give `target.strategy`");
+  }
   if (!IsWholeFolder(target.format)) return {};
   const auto no = [](std::string_view what) {
     return InvalidArgumentError(fmt::format(

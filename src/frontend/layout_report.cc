@@ -303,6 +303,7 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(const RankFiles found, FilesOf(options.conversion));
   LayoutReport report;
   report.plan.warnings = found.warnings;
+  report.plan.notes = found.notes;
   const int64_t first = found.files.front().rank;
   const int64_t last = found.files.back().rank;
   if (last - first >= kMaxRanks) {

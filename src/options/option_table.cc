@@ -362,6 +362,15 @@ constexpr Option kOptions[] = {
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::target, &TargetSpec::states_crc>},
 
+    {.name = "removes_redundancy",
+     .word = "remove_redundancy",
+     .calls = kWrites | kAgainstCall | kViews,
+     .group = "Target",
+     .help = "Write each shard into one file of the ranks that hold it, for "
+             "load_checkpoint(remove_redundancy=True)",
+     .effect = Effect::kBytes,
+     .place = At<&Parts::target, &TargetSpec::removes_redundancy>},
+
     {.name = "tensor_parallel",
      .word = "tp",
      .type = OptionType::kCount,
