@@ -205,7 +205,8 @@ struct TargetSpec {
   Cluster cluster = {};
   std::string prefix = "checkpoint_";  // files are folder/rank_N/PREFIXN and an extension
   // A pattern of file names, such as rank_{rank}/net.{ext}, with {rank}, {prefix} and {ext}; empty:
-  // rank_{rank}/{prefix}{rank}.{ext}.
+  // rank_{rank}/{prefix}{rank}.{ext}. "mindformers": as MindFormers names the files of a run,
+  // rank_{rank}/{prefix}rank_{rank}-EPOCH_STEP.{ext}; a meta.json beside each lets training resume.
   std::string names = {};
   std::optional<TargetFormat> format = {};  // without a value, the source's
   uint64_t part_size = uint64_t{3} << 30;   // of kUnified: as shard_size

@@ -23,6 +23,7 @@
 #include "src/io/storage.h"
 #include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/resume_files.h"
 #include "src/os/path_location.h"
 #include "src/os/used_files.h"
 #include "src/record/option_json.h"
@@ -339,7 +340,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   spec.check_readers = [rules = SetInFolder{.folder = target.folder,
                                             .files = {},
                                             .gone = {},
-                                            .has_own_names = !target.names.empty(),
+                                            .has_own_names = HasOwnNames(target.names),
                                             .each_alone = source.each_alone()}](
                            const NamesToCome& names) { return CheckReaders(rules, names); };
   spec.stop = options.run.stop;

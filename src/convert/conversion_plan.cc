@@ -20,7 +20,7 @@
 #include "src/convert/source_checks.h"
 #include "src/digest/digest128.h"
 #include "src/mindspore/choice_findings.h"
-#include "src/mindspore/strategy_file_target.h"
+#include "src/mindspore/resume_files.h"
 #include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/mindspore/unmatched_names.h"
@@ -349,11 +349,12 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
         "`encryption` is for .ckpt files, and the source's are safetensors files: add "
         "`format=ckpt`");
   }
+  RESHARD_ASSIGN_OR_RETURN(std::string names, PatternOfNames(spec, source.step()));
   ConversionTarget target;
   auto ranks = std::make_unique<MindSporeTarget>(
       source.tensors(), source.rule(), spec.prefix,
       selection.unmatched.value_or(Selection::Unmatched::kCopy), ChoiceOf(selection),
-      TargetContainer(source, spec), spec.names);
+      TargetContainer(source, spec), std::move(names));
   ranks->set_states_crc(spec.states_crc);
   ranks->set_removes_redundancy(spec.removes_redundancy);
   target.ranks = std::move(ranks);
@@ -379,8 +380,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
   return target;
 }
 
-Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, ConversionTarget& target) {
-  const Target& ranks = *target.ranks;
+Result<ExtraFile> StrategyFileOf(const Strategy& strategy, const ParameterChoice& choice) {
   std::vector<LayoutTable> stages;
   for (const Strategy::Stage& stage : strategy.stages()) {
     LayoutTable& layouts = stages.emplace_back();
@@ -388,7 +388,7 @@ Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, Convers
       const std::string old_name(name);
       std::string made;
       RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                               ranks.choice().TargetName(old_name, made));
+                               choice.TargetName(old_name, made));
       layouts.push_back(Strategy::Entry{*new_name, layout});
     }
   }
@@ -396,9 +396,26 @@ Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, Convers
       const Strategy renamed,
       StrategyTables::FromLayouts(std::move(stages), strategy.is_pipeline(), 0));
   RESHARD_ASSIGN_OR_RETURN(std::string bytes, EncodeStrategy(renamed, StrategyEncoding::kProtobuf));
-  target.with_strategy = std::make_unique<StrategyFileTarget>(ranks, std::move(bytes));
-  target.with_strategy->set_states_crc(spec.states_crc);
-  return {};
+  return ExtraFile{.path = std::string(kStrategyFilePath), .literal = std::move(bytes)};
+}
+
+std::vector<ExtraFile> MetaFilesOf(const OpenedSource& source, const TargetSpec& spec,
+                                   const Target& ranks) {
+  std::vector<ExtraFile> files;
+  if (!HasMindFormersNames(spec)) return files;
+  for (int64_t rank = 0; rank < ranks.rank_files(); ++rank) {
+    files.push_back({.path = MetaPath(rank),
+                     .literal = MetaOf(*source.step(), ranks.PathOf(rank)),
+                     .rank = rank});
+  }
+  return files;
+}
+
+void AddExtraFiles(std::vector<ExtraFile> extras, const TargetSpec& spec,
+                   ConversionTarget& target) {
+  if (extras.empty()) return;
+  target.with_extras = std::make_unique<StrategyFileTarget>(*target.ranks, std::move(extras));
+  target.with_extras->set_states_crc(spec.states_crc);
 }
 
 std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> files) {

@@ -22,6 +22,8 @@
 #include "src/convert/work_list.h"
 #include "src/full/full_target.h"
 #include "src/mindspore/mindspore_target.h"
+#include "src/mindspore/strategy_file_target.h"
+#include "src/plan/parameter_choice.h"
 #include "src/plan/plan_findings.h"
 #include "src/plan/target.h"
 #include "src/plan/target_plan.h"
@@ -52,13 +54,13 @@ const Container& TargetContainer(const OpenedSource& source, const TargetSpec& t
 struct ConversionTarget {
   std::unique_ptr<MindSporeTarget> ranks;
   std::unique_ptr<FullTarget> folder;     // only for a folder of whole tensors, else null
-  std::unique_ptr<Target> with_strategy;  // the ranks and their strategy; null if it is not written
+  std::unique_ptr<Target> with_extras;    // the ranks and extra files; null if there are none
   std::unique_ptr<Target> lone;           // of files by themselves; then the others are null
 
   Target& files() const {
     if (lone) return *lone;
     if (folder) return *folder;
-    if (with_strategy) return *with_strategy;
+    if (with_extras) return *with_extras;
     return *ranks;
   }
 };
@@ -68,9 +70,16 @@ struct ConversionTarget {
 Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec& spec,
                                     const Selection& selection);
 
-// Adds the file of `strategy`, by which the ranks of `target` are cut, with the new names of
-// parameters. Errors: those of ParameterChoice::TargetName, FromLayouts and EncodeStrategy.
-Status AddStrategyFile(const Strategy& strategy, const TargetSpec& spec, ConversionTarget& target);
+// Returns the file of `strategy`, by which ranks are cut, with the new names of parameters. Errors:
+// those of ParameterChoice::TargetName, FromLayouts and EncodeStrategy.
+Result<ExtraFile> StrategyFileOf(const Strategy& strategy, const ParameterChoice& choice);
+
+// Returns the meta.json of each rank, if the names of `spec` are MindFormers'.
+std::vector<ExtraFile> MetaFilesOf(const OpenedSource& source, const TargetSpec& spec,
+                                   const Target& ranks);
+
+// Adds files, of which there may be none, to those of ranks.
+void AddExtraFiles(std::vector<ExtraFile> extras, const TargetSpec& spec, ConversionTarget& target);
 
 // The most bytes of tensors in a file of a folder of whole ones.
 uint64_t MostFileBytes(const TargetSpec& target);

@@ -85,8 +85,15 @@ void ReportPlanning(const RunOptions& run) {
 Status RemakeTarget(const TargetSpec& target, const Selection& selection,
                     OpenedConversion& opened) {
   RESHARD_ASSIGN_OR_RETURN(opened.made, MakeTarget(*opened.source, target, selection));
-  if (!opened.strategy) return {};
-  return AddStrategyFile(opened.strategy->strategy, target, opened.made);
+  std::vector<ExtraFile> extras = MetaFilesOf(*opened.source, target, *opened.made.ranks);
+  if (opened.strategy) {
+    RESHARD_ASSIGN_OR_RETURN(
+        ExtraFile strategy,
+        StrategyFileOf(opened.strategy->strategy, opened.made.ranks->choice()));
+    extras.push_back(std::move(strategy));
+  }
+  AddExtraFiles(std::move(extras), target, opened.made);
+  return {};
 }
 
 Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits) {
@@ -95,18 +102,17 @@ Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceL
   OpenedConversion opened;
   if (HasCluster(spec.target)) {
     RESHARD_ASSIGN_OR_RETURN(opened.strategy, MakeStrategyOf(spec, limits));
-    const Strategy& made = opened.strategy->strategy;
-    for (const int64_t rank : selection.ranks) {
-      if (rank < made.ranks()) continue;
-      return InvalidArgumentError(
-          fmt::format("`ranks`: expected ranks of the cluster, 0 to {}, "
-                      "found {}",
-                      made.ranks() - 1, rank));
-    }
-    use.target.strategy = made;
+    use.target.strategy = opened.strategy->strategy;
   }
   RESHARD_ASSIGN_OR_RETURN(opened.source, OpenSource(spec.source, use, limits));
   RESHARD_RETURN_IF_ERROR(RemakeTarget(spec.target, selection, opened));
+  // The files behind those of ranks, which are numbered on, are not ranks.
+  const int64_t ranks = opened.target().rank_files();
+  for (const int64_t rank : selection.ranks) {
+    if (rank < ranks || ranks == opened.target().files()) continue;
+    return InvalidArgumentError(fmt::format(
+        "`ranks`: expected ranks of the target, 0 to {}, found {}", ranks - 1, rank));
+  }
   return opened;
 }
 

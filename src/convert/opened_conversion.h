@@ -53,7 +53,7 @@ Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const Mem
 Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits);
 
 // Makes the target of an opened conversion again, of another format. Errors: those of MakeTarget
-// and AddStrategyFile.
+// and StrategyFileOf.
 Status RemakeTarget(const TargetSpec& target, const Selection& selection, OpenedConversion& opened);
 
 // Says that a call begins to plan; OpenConversion does.

@@ -19,6 +19,7 @@
 #include "src/io/storage.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/resume_files.h"
 #include "src/mindspore/run_folder.h"
 #include "src/os/path_location.h"
 #include "src/os/system_call.h"
@@ -43,7 +44,9 @@ Status CheckResume(OutputChoice::Resume resume, bool checksum) {
 }  // namespace
 
 Status CheckFormat(const TargetSpec& target, const Selection& selection) {
-  if (!target.names.empty()) RESHARD_RETURN_IF_ERROR(CheckNamePattern(target.names));
+  if (!target.names.empty() && !HasMindFormersNames(target)) {
+    RESHARD_RETURN_IF_ERROR(CheckNamePattern(target.names));
+  }
   if (target.part_size == 0 || target.shard_size == 0) {
     return InvalidArgumentError("`part_size` and `shard_size` have to be more than 0");
   }
@@ -66,6 +69,11 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
 namespace {
 
 Status CheckEncryption(const TargetSpec& target, IoChoice::Target io) {
+  if (target.encryption && HasMindFormersNames(target)) {
+    return InvalidArgumentError(
+        "`encryption` would encrypt the meta.json of each rank, which `names=mindformers` writes; "
+        "give a pattern of names instead");
+  }
   if (!target.encryption != !target.encryption_key) {
     return InvalidArgumentError(
         "`encryption` and `encryption_key` belong together: give both or leave both out");

@@ -150,15 +150,15 @@ Result<std::string> SuffixToTake(const std::string& source, const std::vector<Ra
     const std::vector<const Candidate*> eligible = Eligible(rank, "");
     if (!eligible.empty()) latest[eligible.front()->step].Add(rank.rank);
   }
+  if (latest.empty()) return std::string();  // there is nothing to choose from
   FirstFew list;
   for (const auto& [found, where] : latest) {
     list.Add(fmt::format("{} in {}", StepName(found), where.ToWords("rank")));
   }
   return MismatchError(
       fmt::format("{}: `suffix={}` takes the latest step that all ranks have, but they have none "
-                  "in common{}{}",
-                  NameOfSource(source), kCommonStep, list.count() == 0 ? "" : "; the latest are ",
-                  list.Joined("; ")));
+                  "in common; the latest are {}",
+                  NameOfSource(source), kCommonStep, list.Joined("; ")));
 }
 
 Status CheckOneFormat(const RankListing& rank) {

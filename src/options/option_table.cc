@@ -318,7 +318,8 @@ constexpr Option kOptions[] = {
      .calls = kConversions,
      .group = "Target",
      .value = "PATTERN",
-     .help = "Names of the target files (default rank_{rank}/{prefix}{rank}.{ext})",
+     .help = "Names of the target files (default rank_{rank}/{prefix}{rank}.{ext}); mindformers: "
+             "those of a MindFormers run, with a meta.json for each rank, so that training resumes",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::target, &TargetSpec::names>},
     {.name = "prune",
