@@ -15,8 +15,8 @@ namespace reshard {
 namespace {
 
 // The names that MindFormers gives them.
-constexpr std::string_view kCheckpoints = "checkpoint";
-constexpr std::string_view kStrategies = "strategy";
+constexpr std::string_view kCheckpointFolder = "checkpoint";
+constexpr std::string_view kStrategyFolder = "strategy";
 // Of MindFormers 2.0, whose folder has no ranks.
 constexpr std::string_view kLatestIteration = "latest_checkpointed_iteration.txt";
 
@@ -32,7 +32,7 @@ bool AnyIn(const std::string& folder, const Test& test) {
 }
 
 bool IsRunFolder(const std::string& path) {
-  const std::string checkpoints = PathIn(path, kCheckpoints);
+  const std::string checkpoints = PathIn(path, kCheckpointFolder);
   const auto kind = Storage::Of(checkpoints).KindOf(checkpoints);
   if (!kind.ok() || *kind != PathKind::kDirectory) return false;
   if (!AnyIn(checkpoints, [](const DirectoryEntry& entry) {
@@ -59,11 +59,11 @@ SourceSpec InRunFolder(const SourceSpec& spec, std::vector<std::string>& notes) 
   SourceSpec found = spec;
   const bool is_path = !spec.path.empty() && spec.files.empty() && !IsRankPattern(spec.path);
   if (!is_path || !IsRunFolder(spec.path)) return found;
-  found.path = PathIn(spec.path, kCheckpoints);
+  found.path = PathIn(spec.path, kCheckpointFolder);
   notes.push_back(fmt::format("{}: the output folder of a run; its ranks are in {}",
                               Escape(spec.path), Escape(found.path)));
   if (!spec.strategy.empty()) return found;
-  const std::string strategies = PathIn(spec.path, kStrategies);
+  const std::string strategies = PathIn(spec.path, kStrategyFolder);
   if (!HasStrategies(strategies)) return found;
   found.strategy = strategies;
   notes.back() += fmt::format(", their strategies in {}", Escape(strategies));
@@ -81,8 +81,8 @@ std::string HintOfStrategyBeside(const SourceSpec& spec) {
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   const size_t slash = path.rfind('/');
   const std::string folder(path.substr(0, slash == std::string_view::npos ? 0 : slash));
-  const std::string strategies = slash == 0 ? fmt::format("/{}", kStrategies)
-                                            : PathIn(folder, kStrategies);
+  const std::string strategies = slash == 0 ? fmt::format("/{}", kStrategyFolder)
+                                            : PathIn(folder, kStrategyFolder);
   if (!HasStrategies(strategies)) return {};
   return fmt::format("; strategies are in {}", Escape(strategies));
 }
