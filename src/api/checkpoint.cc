@@ -376,9 +376,7 @@ const ShardedCheckpoint::Tensor* ShardedCheckpoint::Find(std::string_view name) 
   return found == state_->by_name.end() ? nullptr : &state_->tensors[found->second];
 }
 
-const std::vector<std::string>& ShardedCheckpoint::notes() const {
-  return state_->source->notes();
-}
+const std::vector<std::string>& ShardedCheckpoint::notes() const { return state_->source->notes(); }
 
 const std::vector<Warning>& ShardedCheckpoint::warnings() const {
   return state_->source->warnings();

@@ -126,8 +126,7 @@ Status CheckTaken(const Completed& all, const OpenedSource& source) {
 // none exists.
 Result<std::optional<TargetFormat>> FormatThere(const OpenedSource& source,
                                                 const AgainstOptions& options) {
-  RESHARD_ASSIGN_OR_RETURN(const std::string names,
-                           PatternOfNames(options.target, source.step()));
+  RESHARD_ASSIGN_OR_RETURN(const std::string names, PatternOfNames(options.target, source.step()));
   const auto target_in = [&](TargetFormat format) {
     return MindSporeTarget(source.tensors(), source.rule(), options.target.prefix,
                            Selection::Unmatched::kCopy, {}, ContainerOf(format), names);

@@ -334,9 +334,9 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   ConversionSpec stated = options;
   if (!source.each_alone()) stated.source = source.spec();
   spec.origin = EncodeOrigin(stated, {.plan = spec.fingerprint,
-                                       .source_strategy = spec.source_strategy,
-                                       .target_strategy = spec.target_strategy,
-                                       .step = StepOf(source)});
+                                      .source_strategy = spec.source_strategy,
+                                      .target_strategy = spec.target_strategy,
+                                      .step = StepOf(source)});
   spec.check_readers = [rules = SetInFolder{.folder = target.folder,
                                             .files = {},
                                             .gone = {},

@@ -53,9 +53,9 @@ const Container& TargetContainer(const OpenedSource& source, const TargetSpec& t
 // or files that are made from lone files.
 struct ConversionTarget {
   std::unique_ptr<MindSporeTarget> ranks;
-  std::unique_ptr<FullTarget> folder;     // only for a folder of whole tensors, else null
-  std::unique_ptr<Target> with_extras;    // the ranks and extra files; null if there are none
-  std::unique_ptr<Target> lone;           // of files by themselves; then the others are null
+  std::unique_ptr<FullTarget> folder;   // only for a folder of whole tensors, else null
+  std::unique_ptr<Target> with_extras;  // the ranks and extra files; null if there are none
+  std::unique_ptr<Target> lone;         // of files by themselves; then the others are null
 
   Target& files() const {
     if (lone) return *lone;

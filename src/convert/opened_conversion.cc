@@ -88,8 +88,7 @@ Status RemakeTarget(const TargetSpec& target, const Selection& selection,
   std::vector<ExtraFile> extras = MetaFilesOf(*opened.source, target, *opened.made.ranks);
   if (opened.strategy) {
     RESHARD_ASSIGN_OR_RETURN(
-        ExtraFile strategy,
-        StrategyFileOf(opened.strategy->strategy, opened.made.ranks->choice()));
+        ExtraFile strategy, StrategyFileOf(opened.strategy->strategy, opened.made.ranks->choice()));
     extras.push_back(std::move(strategy));
   }
   AddExtraFiles(std::move(extras), target, opened.made);
@@ -110,8 +109,8 @@ Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceL
   const int64_t ranks = opened.target().rank_files();
   for (const int64_t rank : selection.ranks) {
     if (rank < ranks || ranks == opened.target().files()) continue;
-    return InvalidArgumentError(fmt::format(
-        "`ranks`: expected ranks of the target, 0 to {}, found {}", ranks - 1, rank));
+    return InvalidArgumentError(
+        fmt::format("`ranks`: expected ranks of the target, 0 to {}, found {}", ranks - 1, rank));
   }
   return opened;
 }

@@ -28,8 +28,8 @@ inline bool HasOwnNames(std::string_view names) {
   return !names.empty() && names != kMindFormersNames;
 }
 
-// Returns the pattern of the names of the target files, for MindSporeTarget. `step` is the source's.
-// Errors: kInvalidArgument if the pattern needs a step and there is none.
+// Returns the pattern of the names of the target files, for MindSporeTarget. `step` is the
+// source's. Errors: kInvalidArgument if the pattern needs a step and there is none.
 Result<std::string> PatternOfNames(const TargetSpec& target,
                                    const std::optional<TrainingStep>& step);
 

@@ -81,8 +81,8 @@ std::string HintOfStrategyBeside(const SourceSpec& spec) {
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   const size_t slash = path.rfind('/');
   const std::string folder(path.substr(0, slash == std::string_view::npos ? 0 : slash));
-  const std::string strategies = slash == 0 ? fmt::format("/{}", kStrategyFolder)
-                                            : PathIn(folder, kStrategyFolder);
+  const std::string strategies =
+      slash == 0 ? fmt::format("/{}", kStrategyFolder) : PathIn(folder, kStrategyFolder);
   if (!HasStrategies(strategies)) return {};
   return fmt::format("; strategies are in {}", Escape(strategies));
 }

@@ -33,8 +33,8 @@ class SingleHolders {
   std::vector<bool> KeptBy(int64_t local) const;
 
  private:
-  std::vector<ShardGrid> grids_;                         // each once for equal layouts
-  std::vector<size_t> grid_of_;                          // a parameter's, by its number
+  std::vector<ShardGrid> grids_;                        // each once for equal layouts
+  std::vector<size_t> grid_of_;                         // a parameter's, by its number
   std::map<std::string, size_t, std::less<>> numbers_;  // by the names in the strategy
 };
 

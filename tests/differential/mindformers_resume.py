@@ -10,6 +10,7 @@ themselves.
 
 import argparse
 import ast
+import inspect
 import json
 import logging
 import os
@@ -42,7 +43,10 @@ def mindformers_functions(package):
 
 def failures_of(functions, folder, extension, prefix):
     ckpt_format = extension[1:]
-    epoch, step, last = functions["get_info_from_meta"](str(folder), ckpt_format)
+    read = functions["get_info_from_meta"]
+    # Later versions take the number of ranks as an argument.
+    ranks = [RANKS] if "rank_dir_num" in inspect.signature(read).parameters else []
+    epoch, step, last = read(str(folder), *ranks, ckpt_format)
     if (epoch, step) != (1, 100):
         return [f"{extension}: meta.json is read as epoch {epoch}, step {step}"]
     failures = []

@@ -50,9 +50,9 @@ TEST_F(RunFolderTest, FindsCheckpointsAndStrategies) {
     EXPECT_EQ(found.path, Path("checkpoint"));
     EXPECT_EQ(found.strategy.path(), Path("strategy"));
     EXPECT_EQ(found.suffix, "-1_2");
-    EXPECT_THAT(notes_, ElementsAre(path + ": the output folder of a run; its ranks are in " +
-                                    Path("checkpoint") + ", their strategies in " +
-                                    Path("strategy")));
+    EXPECT_THAT(notes_,
+                ElementsAre(path + ": the output folder of a run; its ranks are in " +
+                            Path("checkpoint") + ", their strategies in " + Path("strategy")));
   }
 }
 

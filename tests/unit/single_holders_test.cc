@@ -49,10 +49,11 @@ TEST(SingleHoldersTest, RanksTakeTurnsAsInMindSpore) {
   const ParameterLayout whole = MakeLayout({2, 2}, {{-1}});
   const ParameterLayout sharded = Sharded(MakeLayout({4}, {{-1, -1}}), 1, 2);
   const std::vector<NamedLayout> layouts = {
-      {"B", whole},     {"a.v", rows},    {"a.w", rows},
-      {"b.w", columns}, {"c", whole},     {"d", MakeLayout({4}, {{-1}})},
-      {"e", whole},     {"h.w", sharded}, {"i.w", sharded},
-      {"g.w", Sharded(rows, 1, -1)},  // no two ranks hold the same
+      {"B", whole},     {"a.v", rows},
+      {"a.w", rows},    {"b.w", columns},
+      {"c", whole},     {"d", MakeLayout({4}, {{-1}})},
+      {"e", whole},     {"h.w", sharded},
+      {"i.w", sharded}, {"g.w", Sharded(rows, 1, -1)},  // no two ranks hold the same
   };
   EXPECT_THAT(KeptBy(layouts, 0), ElementsAre("B", "a.v", "b.w", "i.w", "g.w"));
   EXPECT_THAT(KeptBy(layouts, 1), ElementsAre("a.w", "b.w", "c", "i.w", "g.w"));
