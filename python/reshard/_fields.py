@@ -313,6 +313,7 @@ class DigestReport(Report):
     own_values: tuple[str, ...] | None
     seconds: float
     warnings: tuple[WarningMessage, ...]
+    notes: tuple[str, ...]
 
 
 class TensorType(Result):
@@ -356,6 +357,7 @@ class DiffReport(Report):
     own_values: OwnValuesOfBoth | None
     seconds: float
     warnings: tuple[WarningMessage, ...]
+    notes: tuple[str, ...]
 
 
 class MergeReport(Report):
