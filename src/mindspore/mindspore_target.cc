@@ -169,7 +169,8 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
   file.arrays = converted + recipe->selection.copied.size();
   file.near = rule_.CopyRank(rank);
   if (recipe.use_count() == 1) {  // else it is there already
-    file.making_bytes = recipe->converted.MakingBytes();
+    file.making_bytes =
+        recipe->converted.MakingBytes() + recipe->numbers.size() * sizeof(recipe->numbers[0]);
     for (const std::string& name : recipe->selection.copied) {
       file.making_bytes += 2 * (sizeof(std::string) + name.size() + kOfAllocation);
     }
@@ -242,7 +243,7 @@ Result<MindSporeTarget::Stage*> MindSporeTarget::FindStage(int64_t rank) const {
   std::optional<SingleHolders> holders;
   if (removes_redundancy_ && rule_.target() != nullptr) {
     const Strategy::Stage& layouts = rule_.target()->stages()[static_cast<size_t>(number)];
-    RESHARD_ASSIGN_OR_RETURN(holders, SingleHolders::Make(layouts, choice()));
+    RESHARD_ASSIGN_OR_RETURN(holders, SingleHolders::Make(layouts, choice(), source().memory()));
   }
   return &stages_.emplace(number, Stage{std::move(needed), std::move(holders), {}, {}})
               .first->second;

@@ -1,6 +1,8 @@
 #include "src/mindspore/single_holders.h"
 
-#include <utility>
+#include <algorithm>
+#include <map>
+#include <string>
 
 #include "src/base/status_macros.h"
 #include "src/mindspore/layout_grid.h"
@@ -8,36 +10,53 @@
 namespace reshard {
 
 Result<SingleHolders> SingleHolders::Make(const Strategy::Stage& layouts,
-                                          const ParameterChoice& choice) {
-  std::map<std::string, Strategy::Entry> sorted;  // by the new names
+                                          const ParameterChoice& choice,
+                                          const MemoryCheck& memory) {
+  struct Named {
+    std::string new_name;
+    Strategy::Entry entry;
+  };
+  const uint64_t of_layout = sizeof(Named) + sizeof(numbers_[0]) + sizeof(grid_of_[0]);
+  RESHARD_RETURN_IF_ERROR(CheckMemory(memory, layouts.size() * of_layout));
+  std::vector<Named> sorted;
+  sorted.reserve(layouts.size());
   for (const Strategy::Entry entry : layouts) {
     const std::string name(entry.name);
     std::string made;
     RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name, choice.TargetName(name, made));
-    sorted.emplace(*new_name, entry);
+    sorted.push_back({*new_name, entry});
   }
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Named& a, const Named& b) { return a.new_name < b.new_name; });
   SingleHolders holders;
-  std::map<const ParameterLayout*, std::optional<size_t>> known;  // equal ones are held once
-  for (const auto& [new_name, entry] : sorted) {
-    const auto [place, is_new] = known.try_emplace(&entry.layout);
+  holders.numbers_.reserve(sorted.size());
+  holders.grid_of_.reserve(sorted.size());
+  std::map<const ParameterLayout*, std::optional<uint32_t>> known;  // equal ones are held once
+  for (const Named& named : sorted) {
+    const ParameterLayout& layout = named.entry.layout;
+    const auto [place, is_new] = known.try_emplace(&layout);
     if (is_new) {
-      Result<ShardGrid> grid = MakeGrid(entry.layout, DimsOf(entry.layout), "");
+      Result<ShardGrid> grid = MakeGrid(layout, DimsOf(layout), "");
       // Planning reports the error if the parameter is written.
       if (grid.ok()) {
-        place->second = holders.grids_.size();
+        place->second = static_cast<uint32_t>(holders.grids_.size());
         holders.grids_.push_back(*std::move(grid));
       }
     }
     if (!place->second) continue;
-    holders.numbers_.emplace(entry.name, holders.grid_of_.size());
+    holders.numbers_.emplace_back(named.entry.name, static_cast<uint32_t>(holders.grid_of_.size()));
     holders.grid_of_.push_back(*place->second);
   }
+  std::sort(holders.numbers_.begin(), holders.numbers_.end());
   return holders;
 }
 
 std::optional<size_t> SingleHolders::NumberOf(std::string_view name) const {
-  const auto found = numbers_.find(name);
-  return found == numbers_.end() ? std::nullopt : std::optional(found->second);
+  const auto found = std::lower_bound(
+      numbers_.begin(), numbers_.end(), name,
+      [](const auto& number, std::string_view wanted) { return number.first < wanted; });
+  if (found == numbers_.end() || found->first != name) return std::nullopt;
+  return found->second;
 }
 
 std::vector<bool> SingleHolders::KeptBy(int64_t local) const {
@@ -58,7 +77,7 @@ std::vector<bool> SingleHolders::KeptBy(int64_t local) const {
   }
   std::vector<bool> kept;
   kept.reserve(grid_of_.size());
-  for (const size_t grid : grid_of_) {
+  for (const uint32_t grid : grid_of_) {
     Group& group = groups[group_of[grid]];
     kept.push_back(group.ranks[group.turns++ % group.ranks.size()] == local);
   }

@@ -22,17 +22,17 @@ ParameterLayout Sharded(ParameterLayout layout, int64_t step, int64_t size) {
   return layout;
 }
 
-Result<SingleHolders> HoldersOf(const std::vector<NamedLayout>& layouts,
-                                const ParameterChoice& choice) {
+Strategy StrategyOf(const std::vector<NamedLayout>& layouts) {
   const auto strategy = StrategyTables::FromFile(ParsedStrategy("s", 0, layouts));
   EXPECT_TRUE(strategy.ok()) << strategy.status().message();
-  return SingleHolders::Make(strategy->stages()[0], choice);
+  return *strategy;
 }
 
 // Returns the names that a rank keeps, in the order of `layouts`.
 std::vector<std::string> KeptBy(const std::vector<NamedLayout>& layouts, int64_t rank,
                                 const ParameterChoice& choice = {}) {
-  const auto holders = HoldersOf(layouts, choice);
+  const Strategy strategy = StrategyOf(layouts);
+  const auto holders = SingleHolders::Make(strategy.stages()[0], choice);
   EXPECT_TRUE(holders.ok()) << holders.status().message();
   const std::vector<bool> kept = holders->KeptBy(rank);
   std::vector<std::string> names;
@@ -76,7 +76,8 @@ TEST(SingleHoldersTest, CountsParametersThatAreNotWritten) {
 }
 
 TEST(SingleHoldersTest, EachRankKeepsParametersWithoutALayout) {
-  const auto holders = HoldersOf({{"a", MakeLayout({2}, {{-1}})}}, {});
+  const Strategy strategy = StrategyOf({{"a", MakeLayout({2}, {{-1}})}});
+  const auto holders = SingleHolders::Make(strategy.stages()[0], {});
   ASSERT_TRUE(holders.ok());
   EXPECT_FALSE(holders->NumberOf("b").has_value());
 }
