@@ -14,7 +14,8 @@ Result<SingleHolders> SingleHolders::Make(const Strategy::Stage& layouts,
                                           const MemoryCheck& memory) {
   struct Named {
     std::string new_name;
-    Strategy::Entry entry;
+    std::string_view name;  // in the strategy
+    const ParameterLayout* layout;
   };
   const uint64_t of_layout = sizeof(Named) + sizeof(numbers_[0]) + sizeof(grid_of_[0]);
   RESHARD_RETURN_IF_ERROR(CheckMemory(memory, layouts.size() * of_layout));
@@ -24,7 +25,7 @@ Result<SingleHolders> SingleHolders::Make(const Strategy::Stage& layouts,
     const std::string name(entry.name);
     std::string made;
     RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name, choice.TargetName(name, made));
-    sorted.push_back({*new_name, entry});
+    sorted.push_back({*new_name, entry.name, &entry.layout});
   }
   std::sort(sorted.begin(), sorted.end(),
             [](const Named& a, const Named& b) { return a.new_name < b.new_name; });
@@ -33,10 +34,9 @@ Result<SingleHolders> SingleHolders::Make(const Strategy::Stage& layouts,
   holders.grid_of_.reserve(sorted.size());
   std::map<const ParameterLayout*, std::optional<uint32_t>> known;  // equal ones are held once
   for (const Named& named : sorted) {
-    const ParameterLayout& layout = named.entry.layout;
-    const auto [place, is_new] = known.try_emplace(&layout);
+    const auto [place, is_new] = known.try_emplace(named.layout);
     if (is_new) {
-      Result<ShardGrid> grid = MakeGrid(layout, DimsOf(layout), "");
+      Result<ShardGrid> grid = MakeGrid(*named.layout, DimsOf(*named.layout), "");
       // Planning reports the error if the parameter is written.
       if (grid.ok()) {
         place->second = static_cast<uint32_t>(holders.grids_.size());
@@ -44,7 +44,7 @@ Result<SingleHolders> SingleHolders::Make(const Strategy::Stage& layouts,
       }
     }
     if (!place->second) continue;
-    holders.numbers_.emplace_back(named.entry.name, static_cast<uint32_t>(holders.grid_of_.size()));
+    holders.numbers_.emplace_back(named.name, static_cast<uint32_t>(holders.grid_of_.size()));
     holders.grid_of_.push_back(*place->second);
   }
   std::sort(holders.numbers_.begin(), holders.numbers_.end());
