@@ -372,6 +372,8 @@ run_all() {
     start_comparison optimizer_states build/venv/bin/python tests/differential/optimizer_states.py
     start_comparison crcs build/venv/bin/python tests/differential/crcs.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
+    start_comparison redundancy build/venv/bin/python tests/differential/redundancy.py \
+      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     start_comparison pipes build/venv/bin/python tests/differential/pipes.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     start_comparison encryption build/venv/bin/python tests/differential/encryption.py \

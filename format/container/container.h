@@ -74,8 +74,9 @@ inline constexpr std::string_view kFormatKey = "format";
 struct FileMetadata {
   std::string format = "ms";  // the writing framework: MindSpore; PyTorch's readers want "pt"
   FileStrings others = {};    // entries that the other members do not cover
-  // Whether it is stated that no redundancy is removed from the file's set.
-  bool states_redundancy = false;
+  // Whether redundancy is removed from the file's set: each shard is in one file of those that
+  // might have it. No value: it is not stated.
+  std::optional<bool> removes_redundancy = {};
   // Whether a CRC-32 is stated. Its value is known after all contents, so 0 stands in its place. If
   // its place is before the contents, it may be known earlier.
   bool states_crc = false;

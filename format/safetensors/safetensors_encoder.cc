@@ -85,11 +85,14 @@ Status AppendMetadata(const FileMetadata& metadata, const std::vector<Entry>& en
     return std::any_of(entries.begin(), entries.end(),
                        [key](const Entry& entry) { return entry.name == key; });
   };
-  if (!entries.empty() && !is_taken(kFormatKey)) {
+  // Readers of a set without redundancy expect every file to say so.
+  const bool removes = metadata.removes_redundancy.value_or(false);
+  if ((!entries.empty() || removes) && !is_taken(kFormatKey)) {
     add("\"format\"", nlohmann::json(metadata.format).dump());
   }
-  if (metadata.states_redundancy && !entries.empty() && !is_taken("remove_redundancy")) {
-    add("\"remove_redundancy\"", "\"False\"");
+  if (metadata.removes_redundancy && (!entries.empty() || removes) &&
+      !is_taken("remove_redundancy")) {
+    add("\"remove_redundancy\"", removes ? "\"True\"" : "\"False\"");
   }
   if (metadata.states_crc) {
     if (is_taken(kSafetensorsCrc)) {

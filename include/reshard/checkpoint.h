@@ -141,6 +141,7 @@ struct RankFiles {
   std::vector<File> files = {};  // by rank
   std::string step = {};         // "EPOCH_STEP" of the files; empty if their names have none
   std::vector<Warning> warnings = {};
+  std::vector<std::string> notes = {};  // where the files were found, if not in the folder itself
 
   struct Indexed;
   // For Checkpoint::Open, the indexed files of a folder of full tensors; null for other folders.
@@ -220,6 +221,7 @@ class ShardedCheckpoint {
   // Returns the tensor of this name, or null.
   const Tensor* Find(std::string_view name) const;
   const std::vector<Warning>& warnings() const;
+  const std::vector<std::string>& notes() const;  // need no action
   // Texts and MapTensors, in the order of the files.
   const std::vector<TensorInfo>& others() const;
   // "EPOCH_STEP" if the names of all files have it, else empty.

@@ -123,6 +123,7 @@ struct DigestReport {
   };
 
   std::vector<Warning> warnings;
+  std::vector<std::string> notes;     // need no action
   std::vector<Parameter> parameters;  // in the order of the files
   // The digest of all parameters, 32 lower-case hexadecimal digits. It depends on names, types,
   // shapes, sizes and digests, not on order or ranks (docs/reference/cli.md, "digest").
@@ -187,6 +188,7 @@ struct DiffReport {
   };
 
   std::vector<Warning> warnings;
+  std::vector<std::string> notes;     // need no action
   std::vector<Parameter> parameters;  // in the order of A's files, then those only in B
   uint64_t bytes = 0;                 // of the parameters that were compared, on each side
   uint64_t bytes_read = 0;  // of both sides; includes the full sizes of files that were read whole

@@ -94,6 +94,7 @@ enum class FileKind {
   kIndex,      // the index of such a folder
   kStrategy,   // that of a Cluster
   kCompanion,  // a copy of a configuration or tokenizer file (TargetSpec::companions)
+  kResume,     // the meta.json of a rank, by which MindFormers resumes training
 };
 
 // Whether it is a part of the model, with a rank or a number. The others stand beside it.
@@ -101,9 +102,9 @@ constexpr bool HoldsModel(FileKind kind) {
   return kind == FileKind::kTensors || kind == FileKind::kIndex;
 }
 
-// Returns "tensors", "index", "strategy" or "companion".
+// Returns "tensors", "index", "strategy", "companion" or "resume".
 constexpr std::string_view FileKindName(FileKind kind) {
-  constexpr std::string_view kNames[] = {"tensors", "index", "strategy", "companion"};
+  constexpr std::string_view kNames[] = {"tensors", "index", "strategy", "companion", "resume"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -196,7 +197,8 @@ struct SourceSpec {
   // *.safetensors.index.json, or a lone safetensors file. Empty when `files` is given.
   std::string path = {};
   StrategyRef strategy = {};  // none: the source holds full tensors
-  // "-EPOCH_STEP": the checkpoint to take in each rank folder; empty: the latest.
+  // "-EPOCH_STEP": the checkpoint to take in each rank folder; empty: the latest; "common": that of
+  // the latest step that all ranks have.
   std::string suffix = {};
   // Instead of `path`: the file of each rank. With Selection::ranks, only the files that these
   // target ranks need are required.
@@ -240,7 +242,8 @@ struct TargetSpec {
   Cluster cluster = {};
   std::string prefix = "checkpoint_";  // files are folder/rank_N/PREFIXN and an extension
   // A pattern of file names, such as rank_{rank}/net.{ext}, with {rank}, {prefix} and {ext}; empty:
-  // rank_{rank}/{prefix}{rank}.{ext}.
+  // rank_{rank}/{prefix}{rank}.{ext}. "mindformers": as MindFormers names the files of a run,
+  // rank_{rank}/{prefix}rank_{rank}-EPOCH_STEP.{ext}; a meta.json beside each lets training resume.
   std::string names = {};
   std::optional<TargetFormat> format = {};  // without a value, the source's
   uint64_t part_size = uint64_t{3} << 30;   // of kUnified: as shard_size
@@ -251,6 +254,10 @@ struct TargetSpec {
   // states_crc.
   std::optional<EncryptionMode> encryption = {};
   std::shared_ptr<const EncryptionKey> encryption_key = {};
+  // Of ranks that hold the same shard, one writes it: the one that MindSpore's
+  // CheckpointConfig(remove_redundancy=True) takes. Safetensors files say so in their metadata.
+  // Needs `strategy` or `cluster`.
+  bool removes_redundancy = false;
   // Each checkpoint file gets a CRC-32 of itself, as MindSpore's save_checkpoint writes it with
   // crc_check: `.ckpt` in a trailer, safetensors in metadata `crc_num`. Needs
   // CheckChoice::checksum.

@@ -311,6 +311,7 @@ class DigestReport(Report):
     own_values: tuple[str, ...] | None
     seconds: float
     warnings: tuple[WarningMessage, ...]
+    notes: tuple[str, ...]
 
 
 class TensorType(Result):
@@ -354,6 +355,7 @@ class DiffReport(Report):
     own_values: OwnValuesOfBoth | None
     seconds: float
     warnings: tuple[WarningMessage, ...]
+    notes: tuple[str, ...]
 
 
 class MergeReport(Report):

@@ -26,6 +26,7 @@
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/run_folder.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/fresh_pages.h"
 #include "src/plan/make_copies.h"
@@ -375,6 +376,8 @@ const ShardedCheckpoint::Tensor* ShardedCheckpoint::Find(std::string_view name) 
   return found == state_->by_name.end() ? nullptr : &state_->tensors[found->second];
 }
 
+const std::vector<std::string>& ShardedCheckpoint::notes() const { return state_->source->notes(); }
+
 const std::vector<Warning>& ShardedCheckpoint::warnings() const {
   return state_->source->warnings();
 }
@@ -551,7 +554,8 @@ Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& su
         return files;
       }
     }
-    RESHARD_ASSIGN_OR_RETURN(RankFolder found, FindRankFiles(folder, {suffix}));
+    const std::string path = InRunFolder({.path = folder}, files.notes).path;
+    RESHARD_ASSIGN_OR_RETURN(RankFolder found, FindRankFiles(path, {suffix}));
     files.step = StepText(found.files.front().step);
     for (RankFile& file : found.files) files.files.push_back({file.rank, std::move(file.path)});
     files.warnings = std::move(found.warnings);

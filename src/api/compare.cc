@@ -198,6 +198,8 @@ class Comparison {
       RESHARD_RETURN_IF_ERROR(side->opened.source->files().VerifyUnchanged());
       report_.warnings.insert(report_.warnings.end(), side->opened.warnings.begin(),
                               side->opened.warnings.end());
+      report_.notes.insert(report_.notes.end(), side->opened.notes.begin(),
+                           side->opened.notes.end());
     }
     return std::move(report_);
   }
@@ -325,6 +327,7 @@ Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
     RESHARD_RETURN_IF_ERROR(digest(opened, reading, work.work(), report));
     RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
     report.warnings = std::move(opened.warnings);
+    report.notes = std::move(opened.notes);
     report.digest = DigestOfAll(report.parameters);
     return report;
   });

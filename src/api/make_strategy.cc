@@ -40,6 +40,7 @@ Result<Made> MadeForCluster(const SourceSpec& like, const Cluster& cluster) {
   Result<SourceTensors> opened = OpenFull(like);
   if (opened.ok()) {
     made.warnings = std::move(opened->warnings);
+    made.notes = std::move(opened->notes);
     RESHARD_ASSIGN_OR_RETURN(source, SourceOfTensors(*opened->source, like.path, opened->tensors));
   } else {
     // A strategy alone tells how to cut, too.

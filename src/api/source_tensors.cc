@@ -91,6 +91,7 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
                     {.only_wrong_strategy = true, .workers = workers, .stop = stop}));
   KeepUsualWindows(source);
   opened.warnings = source.warnings();
+  opened.notes = source.notes();
   for (const auto& warnings : {of_strategy.warnings, findings.Warnings()}) {
     for (const Warning& warning : warnings) {
       opened.warnings.push_back(

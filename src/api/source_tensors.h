@@ -38,6 +38,7 @@ struct SourceTensors {
   uint64_t left_out = 0;              // of the others
   std::string first_left_out;
   std::vector<Warning> warnings;
+  std::vector<std::string> notes;
 };
 
 // Opens a source and lists the tensors that `choice` takes. `workers` threads index its files.

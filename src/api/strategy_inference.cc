@@ -20,6 +20,7 @@
 #include "src/mindspore/layout_inference.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/mindspore/rank_folder.h"
+#include "src/mindspore/run_folder.h"
 #include "src/mindspore/strategy_tables.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/os/file_use.h"
@@ -202,7 +203,8 @@ struct Inference {
 };
 
 Status Inference::Open(const InferStrategyOptions& options) {
-  RESHARD_ASSIGN_OR_RETURN(const RankFolder folder, FindRankFiles(options.source, {}));
+  const std::string path = InRunFolder({.path = options.source}).path;
+  RESHARD_ASSIGN_OR_RETURN(const RankFolder folder, FindRankFiles(path, {}));
   warnings = folder.warnings;
   for (const RankFile& file : folder.files) {
     if (file.rank != static_cast<int64_t>(ranks.size())) {

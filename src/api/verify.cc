@@ -25,6 +25,8 @@
 #include "src/io/storage.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/output_check.h"
+#include "src/mindspore/resume_files.h"
+#include "src/mindspore/run_folder.h"
 #include "src/options/option_table.h"
 #include "src/os/file_use.h"
 #include "src/os/retries.h"
@@ -45,11 +47,13 @@ Status CheckOptions(const AgainstOptions& options) {
       CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
   RESHARD_ASSIGN_OR_RETURN(const bool needs_none,
                            IsWithoutStrategies(options.source, options.target));
-  if (options.source.strategy.empty() && options.target.strategy.empty() &&
-      !HasCluster(options.target) && !needs_none) {
+  const SourceSpec source = InRunFolder(options.source);
+  if (source.strategy.empty() && options.target.strategy.empty() && !HasCluster(options.target) &&
+      !needs_none) {
     return InvalidArgumentError(
         "`source.strategy` and `target.strategy` are missing; give the strategies of the "
-        "conversion");
+        "conversion" +
+        HintOfStrategyBeside(source));
   }
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
   RESHARD_RETURN_IF_ERROR(CheckCasts(options.selection.casts));
@@ -121,11 +125,12 @@ Status CheckTaken(const Completed& all, const OpenedSource& source) {
 
 // The format of the first rank file that exists; no value, which stands for the source's format, if
 // none exists.
-std::optional<TargetFormat> FormatThere(const OpenedSource& source, const AgainstOptions& options) {
+Result<std::optional<TargetFormat>> FormatThere(const OpenedSource& source,
+                                                const AgainstOptions& options) {
+  RESHARD_ASSIGN_OR_RETURN(const std::string names, PatternOfNames(options.target, source.step()));
   const auto target_in = [&](TargetFormat format) {
     return MindSporeTarget(source.tensors(), source.rule(), options.target.prefix,
-                           Selection::Unmatched::kCopy, {}, ContainerOf(format),
-                           options.target.names);
+                           Selection::Unmatched::kCopy, {}, ContainerOf(format), names);
   };
   const MindSporeTarget ckpt = target_in(TargetFormat::kCkpt);
   const MindSporeTarget safetensors = target_in(TargetFormat::kSafetensors);
@@ -135,10 +140,10 @@ std::optional<TargetFormat> FormatThere(const OpenedSource& source, const Agains
     return kind.ok() && *kind != PathKind::kMissing;
   };
   for (const int64_t rank : ckpt.FilesOf(options.selection.ranks)) {
-    if (is_there(ckpt, rank)) return TargetFormat::kCkpt;
-    if (is_there(safetensors, rank)) return TargetFormat::kSafetensors;
+    if (is_there(ckpt, rank)) return std::optional(TargetFormat::kCkpt);
+    if (is_there(safetensors, rank)) return std::optional(TargetFormat::kSafetensors);
   }
-  return std::nullopt;
+  return std::optional<TargetFormat>();
 }
 
 // The target files that state their CRC-32.
@@ -291,7 +296,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
     static_cast<ConversionSpec&>(conversion) = spec;
     conversion.run = options.run;
     if (!options.target.format) {
-      conversion.target.format = FormatThere(source, options);
+      RESHARD_ASSIGN_OR_RETURN(conversion.target.format, FormatThere(source, options));
       RESHARD_RETURN_IF_ERROR(RemakeTarget(conversion.target, options.selection, opened));
     }
     const std::vector<int64_t> files = opened.target().FilesOf(options.selection.ranks);

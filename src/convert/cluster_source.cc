@@ -37,12 +37,6 @@ Result<std::vector<int64_t>> CutsOf(ParameterLayout layout, size_t dims, const s
   return grid.cuts();
 }
 
-// The number of dimensions that a layout is of.
-size_t DimsOf(const ParameterLayout& layout) {
-  const auto& map = layout.tensor_map;
-  return map.size() == 1 ? map.front().size() : map.size();
-}
-
 // Adds the layout that `strategy` has for `parameter`.
 Status AddLayout(const Strategy& strategy, ClusterParameter& parameter) {
   parameter.source_stages = 0;

@@ -23,6 +23,7 @@
 #include "src/io/storage.h"
 #include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/resume_files.h"
 #include "src/os/path_location.h"
 #include "src/os/used_files.h"
 #include "src/record/option_json.h"
@@ -346,14 +347,16 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
         CheckReplacesNoInput(source, fmt::format("{}/{}", target.folder, name)));
   }
   spec.stamps = StampsOf(source);
-  spec.origin = EncodeOrigin(options, {.plan = spec.fingerprint,
-                                       .source_strategy = spec.source_strategy,
-                                       .target_strategy = spec.target_strategy,
-                                       .step = StepOf(source)});
+  ConversionSpec stated = options;
+  if (!source.each_alone()) stated.source = source.spec();
+  spec.origin = EncodeOrigin(stated, {.plan = spec.fingerprint,
+                                      .source_strategy = spec.source_strategy,
+                                      .target_strategy = spec.target_strategy,
+                                      .step = StepOf(source)});
   spec.check_readers = [rules = SetInFolder{.folder = target.folder,
                                             .files = {},
                                             .gone = {},
-                                            .has_own_names = !target.names.empty(),
+                                            .has_own_names = HasOwnNames(target.names),
                                             .each_alone = source.each_alone()}](
                            const NamesToCome& names) { return CheckReaders(rules, names); };
   spec.stop = options.run.stop;

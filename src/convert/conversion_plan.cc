@@ -21,6 +21,7 @@
 #include "src/convert/source_checks.h"
 #include "src/digest/digest128.h"
 #include "src/mindspore/choice_findings.h"
+#include "src/mindspore/resume_files.h"
 #include "src/mindspore/strategy_names.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/mindspore/unmatched_names.h"
@@ -374,12 +375,14 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
         "`encryption` is for .ckpt files, and the source's are safetensors files: add "
         "`format=ckpt`");
   }
+  RESHARD_ASSIGN_OR_RETURN(std::string names, PatternOfNames(spec, source.step()));
   ConversionTarget target;
   auto ranks = std::make_unique<MindSporeTarget>(
       source.tensors(), source.rule(), spec.prefix,
       selection.unmatched.value_or(Selection::Unmatched::kCopy), ChoiceOf(selection),
-      TargetContainer(source, spec), spec.names);
+      TargetContainer(source, spec), std::move(names));
   ranks->set_states_crc(spec.states_crc);
+  ranks->set_removes_redundancy(spec.removes_redundancy);
   target.ranks = std::move(ranks);
   if (source.rule().stage_alone() && !spec.names.empty()) {
     return InvalidArgumentError("`names`: is not for one stage alone, whose files end in _partN");
@@ -409,6 +412,19 @@ Result<ExtraFile> StrategyFileOf(const Strategy& strategy, const ParameterChoice
   return ExtraFile{.path = std::string(kStrategyFilePath),
                    .kind = FileKind::kStrategy,
                    .literal = std::move(bytes)};
+}
+
+std::vector<ExtraFile> MetaFilesOf(const OpenedSource& source, const TargetSpec& spec,
+                                   const Target& ranks) {
+  std::vector<ExtraFile> files;
+  if (!HasMindFormersNames(spec)) return files;
+  for (int64_t rank = 0; rank < ranks.rank_files(); ++rank) {
+    files.push_back({.path = MetaPath(rank),
+                     .kind = FileKind::kResume,
+                     .rank = rank,
+                     .literal = MetaOf(*source.step(), ranks.PathOf(rank))});
+  }
+  return files;
 }
 
 void AddExtraFiles(std::vector<ExtraFile> extras, const TargetSpec& spec,

@@ -78,6 +78,10 @@ inline constexpr std::string_view kStrategyFilePath = "strategy/strategy.ckpt";
 // those of ParameterChoice::TargetName, FromLayouts and EncodeStrategy.
 Result<ExtraFile> StrategyFileOf(const Strategy& strategy, const ParameterChoice& choice);
 
+// Returns the meta.json of each rank, if the names of `spec` are MindFormers'.
+std::vector<ExtraFile> MetaFilesOf(const OpenedSource& source, const TargetSpec& spec,
+                                   const Target& ranks);
+
 // Adds files to the target; may be none.
 void AddExtraFiles(std::vector<ExtraFile> extras, const TargetSpec& spec, ConversionTarget& target);
 

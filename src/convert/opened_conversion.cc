@@ -106,11 +106,16 @@ void ReportPlanning(const RunOptions& run) {
 Status RemakeTarget(const TargetSpec& target, const Selection& selection,
                     OpenedConversion& opened) {
   RESHARD_ASSIGN_OR_RETURN(opened.made, MakeTarget(*opened.source, target, selection));
-  std::vector<ExtraFile> extras = CopiesOf(opened.source->companions());
+  std::vector<ExtraFile> extras;
   if (opened.strategy) {
-    RESHARD_ASSIGN_OR_RETURN(ExtraFile strategy,
+    RESHARD_ASSIGN_OR_RETURN(extras.emplace_back(),
                              StrategyFileOf(opened.strategy->strategy, opened.target().choice()));
-    extras.insert(extras.begin(), std::move(strategy));
+  }
+  for (ExtraFile& file : MetaFilesOf(*opened.source, target, *opened.made.ranks)) {
+    extras.push_back(std::move(file));
+  }
+  for (ExtraFile& file : CopiesOf(opened.source->companions())) {
+    extras.push_back(std::move(file));
   }
   AddExtraFiles(std::move(extras), target, opened.made);
   return {};
@@ -152,6 +157,12 @@ Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const Mem
   if (!options.checks.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(*opened.source));
   RESHARD_ASSIGN_OR_RETURN(opened.plan,
                            PlanConversion(*opened.source, opened.target(), options, budget));
+  if (options.target.removes_redundancy &&
+      !TargetContainer(*opened.source, options.target).has_metadata) {
+    opened.plan.findings.notes.emplace_back(
+        ".ckpt files cannot state that redundancy is removed: load them with "
+        "remove_redundancy=True, which MindFormers has for safetensors files only");
+  }
   if (opened.strategy) {
     Findings& findings = opened.plan.findings;
     for (const Warning& warning : opened.strategy->warnings) findings.warnings.push_back(warning);

@@ -17,6 +17,7 @@
 #include "src/mindspore/group_info.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/rank_source.h"
+#include "src/mindspore/run_folder.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/os/threads.h"
 #include "src/source/listed_placement.h"
@@ -74,7 +75,9 @@ Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const
   return source;
 }
 
-Result<bool> OpenedSource::Open(const SourceSpec& spec, const SourceUse& use, bool may_be_ranks) {
+Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, bool may_be_ranks) {
+  spec_ = InRunFolder(given, notes_);
+  const SourceSpec& spec = spec_;
   RESHARD_ASSIGN_OR_RETURN(source_strategy_, StrategyOf(spec.strategy, memory_, notes_));
   RESHARD_ASSIGN_OR_RETURN(target_strategy_, StrategyOf(use.target.strategy, memory_, notes_));
   if (target_strategy_ && !use.choice.renaming().empty()) {

@@ -85,6 +85,8 @@ class OpenedSource {
   OpenedSource(const OpenedSource&) = delete;
   OpenedSource& operator=(const OpenedSource&) = delete;
 
+  // As given to OpenSource, with the folders that were found in a run's output folder.
+  const SourceSpec& spec() const { return spec_; }
   SourceFiles& files() { return files_; }
   const SourceFiles& files() const { return files_; }
   const std::string& path(const ChosenFile& file) const { return files_.path(file.id); }
@@ -128,7 +130,7 @@ class OpenedSource {
   // The training step of all chosen files, if their names have it.
   const std::optional<TrainingStep>& step() const { return step_; }
   const std::vector<Warning>& warnings() const { return found_.warnings; }
-  // Notes about the strategies, which need no action.
+  // Notes about the folders that were found, and about the strategies, which need no action.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -143,7 +145,7 @@ class OpenedSource {
       std::shared_ptr<const EncryptionKey> key);
   OpenedSource(const SourceLimits& limits, std::shared_ptr<const EncryptionKey> key);
   // Returns whether there is a source; rank files are one only if `may_be_ranks`.
-  Result<bool> Open(const SourceSpec& spec, const SourceUse& use, bool may_be_ranks);
+  Result<bool> Open(const SourceSpec& given, const SourceUse& use, bool may_be_ranks);
   // Returns whether a family knows the path; then its files are found.
   Result<bool> FindAmongFamilies(const SourceSpec& spec, const SourceUse& use);
   // Finds the files, and makes the rule.
@@ -164,6 +166,7 @@ class OpenedSource {
   Result<IndexedFile> ReadTable(FileId file, const std::shared_ptr<const FileTable>& like);
   Result<IndexedFile> MakeTable(FileId file, const std::shared_ptr<const FileTable>& like);
 
+  SourceSpec spec_;
   SourceFiles files_;
   const MemoryCheck memory_;
   NamesInFiles names_;

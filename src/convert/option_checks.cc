@@ -21,6 +21,8 @@
 #include "src/io/storage.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/resume_files.h"
+#include "src/mindspore/run_folder.h"
 #include "src/os/path_location.h"
 #include "src/os/system_call.h"
 #include "src/plan/parameter_choice.h"
@@ -44,9 +46,15 @@ Status CheckResume(OutputChoice::Resume resume, bool checksum) {
 }  // namespace
 
 Status CheckFormat(const TargetSpec& target, const Selection& selection) {
-  if (!target.names.empty()) RESHARD_RETURN_IF_ERROR(CheckNamePattern(target.names));
+  if (!target.names.empty() && !HasMindFormersNames(target)) {
+    RESHARD_RETURN_IF_ERROR(CheckNamePattern(target.names));
+  }
   if (target.part_size == 0 || target.shard_size == 0) {
     return InvalidArgumentError("`part_size` and `shard_size` have to be more than 0");
+  }
+  if (target.removes_redundancy && target.strategy.empty() && !HasCluster(target)) {
+    return InvalidArgumentError(
+        "`removes_redundancy` needs ranks that hold the same: give `target.strategy`");
   }
   if (!IsWholeFolder(target.format)) return {};
   const auto no = [](std::string_view what) {
@@ -63,6 +71,11 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
 namespace {
 
 Status CheckEncryption(const TargetSpec& target, IoChoice::Target io) {
+  if (target.encryption && HasMindFormersNames(target)) {
+    return InvalidArgumentError(
+        "`encryption` would encrypt the meta.json of each rank, which `names=mindformers` writes; "
+        "give a pattern of names instead");
+  }
   if (!target.encryption != !target.encryption_key) {
     return InvalidArgumentError(
         "`encryption` and `encryption_key` belong together: give both or leave both out");
@@ -106,7 +119,8 @@ Status CheckOutside(const std::string& target, const std::string& source) {
                   Escape(target), Escape(source)));
 }
 
-Result<bool> IsWithoutStrategies(const SourceSpec& source, const TargetSpec& target) {
+Result<bool> IsWithoutStrategies(const SourceSpec& given, const TargetSpec& target) {
+  const SourceSpec source = InRunFolder(given);
   if (!source.strategy.empty() || !target.strategy.empty() || HasCluster(target)) return false;
   if (IsWholeFolder(target.format)) return true;
   if (!target.format || source.path.empty() || IsRankPattern(source.path)) return false;
@@ -138,12 +152,14 @@ Status CheckSpec(const ConversionSpec& spec) {
   RESHARD_RETURN_IF_ERROR(CheckFormat(spec.target, spec.selection));
   RESHARD_ASSIGN_OR_RETURN(const bool needs_none, IsWithoutStrategies(spec.source, spec.target));
   RESHARD_RETURN_IF_ERROR(CheckClusterAlone(spec.target));
-  if (spec.source.strategy.empty() && spec.target.strategy.empty() && !HasCluster(spec.target) &&
+  const SourceSpec source = InRunFolder(spec.source);
+  if (source.strategy.empty() && spec.target.strategy.empty() && !HasCluster(spec.target) &&
       !needs_none) {
     RESHARD_RETURN_IF_ERROR(CheckSourceExists(spec.source));
     return InvalidArgumentError(
         "no strategy is given. If the source is sharded, give `source.strategy`. To write shards, "
-        "give `target.strategy`. `Recode` writes files as they are in another format");
+        "give `target.strategy`. `Recode` writes files as they are in another format" +
+        HintOfStrategyBeside(source));
   }
   const std::string& prefix = spec.target.prefix;
   constexpr size_t kLongestPrefix = 200;  // file names have at most 255 bytes
@@ -176,7 +192,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   }
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
   if (options.source.path.empty() || IsRankPattern(options.source.path)) return {};
-  return CheckOutside(options.target.folder, options.source.path);
+  return CheckOutside(options.target.folder, InRunFolder(options.source).path);
 }
 
 OptionParts PartsOf(ConvertOptions& options) {

@@ -34,7 +34,7 @@ inline bool HasCluster(const TargetSpec& target) { return target.cluster != Clus
 // Returns whether full tensors should become full tensors in another form, which needs no strategy.
 // It is so for any full tensors in a folder of full tensors. It is so for the tensors of such a
 // folder in one file if a format is given. Errors: as FindFullFolder; kIo.
-Result<bool> IsWithoutStrategies(const SourceSpec& source, const TargetSpec& target);
+Result<bool> IsWithoutStrategies(const SourceSpec& given, const TargetSpec& target);
 
 // The folder `target` must not be, or lie in, the folder or file `source`.
 // Errors: kInvalidArgument; kIo.

@@ -16,6 +16,7 @@
 #include "src/io/storage.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/resume_files.h"
 #include "src/os/output_directory.h"
 #include "src/record/manifest_codec.h"
 #include "src/record/origin.h"
@@ -173,7 +174,7 @@ SetInFolder RulesOf(const std::string& folder, std::string_view origin, bool has
   return {.folder = folder,
           .files = {},
           .gone = {},
-          .has_own_names = !run.names.empty(),
+          .has_own_names = HasOwnNames(run.names),
           .each_alone = each_alone};
 }
 

@@ -83,8 +83,8 @@ Status NotExpected(const SourceTotals& totals, const RoundedCount& expected) {
       "is the source strategy this checkpoint's, and is it the checkpoint of this model?";
   if (!totals.repeated.empty()) why = Words(totals.repeated.front());
   return MismatchError(fmt::format(
-      "the weights of the source have {} elements ({}), expected {}{}; {}",
-      totals.expected_weights, ParameterCountText(totals.expected_weights), expected.count,
+      "the weights of the source have {} elements ({}), expected {}{}; {}", totals.expected_weights,
+      ParameterCountText(totals.expected_weights), expected.count,
       expected.precision == 1 ? "" : fmt::format(" to the nearest {}", expected.precision), why));
 }
 

@@ -26,6 +26,7 @@
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/run_folder.h"
 #include "src/mindspore/strategy_tables.h"
 #include "src/os/path_location.h"
 #include "src/os/retries.h"
@@ -277,7 +278,7 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(
       report.drawn, MakeDeviceGrids(source, opened.made, report, findings, options.parameters));
   report.step = StepText(source.step());
-  report.source.strategy = conversion.source.strategy.path();
+  report.source.strategy = source.spec().strategy.path();
   report.source.is_folder = source.tensors().ranks().is_folder;
   report.target.strategy = conversion.target.strategy.path();
   report.target.is_folder = is_folder;
@@ -303,6 +304,7 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(const RankFiles found, FilesOf(options.conversion));
   LayoutReport report;
   report.plan.warnings = found.warnings;
+  report.plan.notes = found.notes;
   const int64_t first = found.files.front().rank;
   const int64_t last = found.files.back().rank;
   if (last - first >= kMaxRanks) {
@@ -362,7 +364,7 @@ Status CheckFolder(const std::string& path) {
 Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
   return CatchOutOfMemory([&]() -> Result<LayoutReport> {
     const RetryScope retries(options.conversion.run);
-    const SourceSpec& source = options.conversion.source;
+    const SourceSpec source = InRunFolder(options.conversion.source);
     if (source.path.empty()) return InvalidArgumentError("a source is needed");
     if (source.key != nullptr) NoteKeyFile(source.key->file());
     const TargetSpec& target = options.conversion.target;

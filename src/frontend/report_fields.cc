@@ -182,6 +182,7 @@ class Fields {
         .Add("own_values", own_values)
         .Add("seconds", call.seconds)
         .Add("warnings", report.warnings)
+        .Add("notes", Messages{report.notes})
         .End();
   }
 
@@ -202,6 +203,7 @@ class Fields {
         .Add("own_values", own_values)
         .Add("seconds", call.seconds)
         .Add("warnings", report.warnings)
+        .Add("notes", Messages{report.notes})
         .End();
   }
 

@@ -178,7 +178,7 @@ Result<TargetFile> FullTarget::MakeFile(int64_t file, PlanFindings& findings) co
       findings.not_in_first_rank.insert(not_in_first_.begin(), not_in_first_.end());
     }
   } else {
-    made.metadata.states_redundancy = states_redundancy_;
+    if (states_redundancy_) made.metadata.removes_redundancy = false;
   }
   if (place >= arrays_.size()) {
     made.arrays = 0;

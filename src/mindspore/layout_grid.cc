@@ -119,6 +119,11 @@ Status PlaceOptimizerShards(const ParameterLayout& layout, std::vector<Digit>& a
 
 }  // namespace
 
+size_t DimsOf(const ParameterLayout& layout) {
+  const auto& map = layout.tensor_map;
+  return map.size() == 1 ? map.front().size() : map.size();
+}
+
 Result<ShardGrid> MakeGrid(const ParameterLayout& layout, size_t dims, std::string_view where) {
   RESHARD_ASSIGN_OR_RETURN(const auto axes_of_dims, AxesOfDims(layout, dims, where));
 

@@ -17,6 +17,9 @@
 
 namespace reshard {
 
+// Returns the number of dimensions that `layout` is of.
+size_t DimsOf(const ParameterLayout& layout);
+
 // Gives `layout` its meaning for a tensor of `dims` dimensions; `where` begins the messages
 // ("src.ckpt: parameter \"w\"").
 // Errors: kMismatch when the tensor map does not fit the dims or the device matrix, or when

@@ -163,19 +163,26 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
   file.path = PathOf(rank);
   file.container = &container_;
   file.metadata = recipe->metadata;
-  file.arrays = recipe->converted.size() + recipe->selection.copied.size();
+  if (removes_redundancy_) file.metadata.removes_redundancy = true;
+  RESHARD_ASSIGN_OR_RETURN(std::optional<std::vector<size_t>> places, PlacesOf(*recipe, rank));
+  const size_t converted = places ? places->size() : recipe->converted.size();
+  file.arrays = converted + recipe->selection.copied.size();
   file.near = rule_.CopyRank(rank);
   if (recipe.use_count() == 1) {  // else it is there already
-    file.making_bytes = recipe->converted.MakingBytes();
+    file.making_bytes =
+        recipe->converted.MakingBytes() + recipe->numbers.size() * sizeof(recipe->numbers[0]);
     for (const std::string& name : recipe->selection.copied) {
       file.making_bytes += 2 * (sizeof(std::string) + name.size() + kOfAllocation);
     }
   }
+  if (places) file.making_bytes += places->size() * sizeof(size_t);
   if (file.arrays == 0) findings.empty_files.insert(file.path);
-  file.make = [this, rank, recipe = std::move(recipe), &findings, box = LastBox()](
-                  size_t number, TargetArray& array) mutable {
-    const size_t converted = recipe->converted.size();
-    if (number < converted) return MakeConverted(*recipe, number, rank, findings, box, array);
+  file.make = [this, rank, converted, recipe = std::move(recipe), places = std::move(places),
+               &findings, box = LastBox()](size_t number, TargetArray& array) mutable {
+    if (number < converted) {
+      const size_t place = places ? (*places)[number] : number;
+      return MakeConverted(*recipe, place, rank, findings, box, array);
+    }
     return MakeCopied(*recipe, recipe->selection.copied[number - converted], rank, findings, array);
   };
   return file;
@@ -233,7 +240,27 @@ Result<MindSporeTarget::Stage*> MindSporeTarget::FindStage(int64_t rank) const {
   const auto known = stages_.find(number);
   if (known != stages_.end()) return &known->second;
   RESHARD_ASSIGN_OR_RETURN(RankLists needed, RankLists::Make(rule_, number));
-  return &stages_.emplace(number, Stage{std::move(needed), {}, {}}).first->second;
+  std::optional<SingleHolders> holders;
+  if (removes_redundancy_ && rule_.target() != nullptr) {
+    const Strategy::Stage& layouts = rule_.target()->stages()[static_cast<size_t>(number)];
+    RESHARD_ASSIGN_OR_RETURN(holders, SingleHolders::Make(layouts, choice(), source().memory()));
+  }
+  return &stages_.emplace(number, Stage{std::move(needed), std::move(holders), {}, {}})
+              .first->second;
+}
+
+Result<std::optional<std::vector<size_t>>> MindSporeTarget::PlacesOf(const Recipe& recipe,
+                                                                     int64_t rank) const {
+  std::optional<std::vector<size_t>> places;
+  RESHARD_ASSIGN_OR_RETURN(const Stage* const stage, FindStage(rank));
+  if (!stage->holders) return places;
+  const std::vector<bool> kept = stage->holders->KeptBy(rule_.TargetLocalRank(rank));
+  places.emplace();
+  for (size_t place = 0; place < recipe.numbers.size(); ++place) {
+    const size_t number = recipe.numbers[place];
+    if (number == kEachRank || kept[number]) places->push_back(place);
+  }
+  return places;
 }
 
 Result<std::shared_ptr<const MindSporeTarget::Recipe>> MindSporeTarget::RecipeOf(
@@ -277,6 +304,8 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
   const int64_t stage = rule_.TargetStage(rank);
   Recipe recipe;
   recipe.number = NextRecipe();
+  RESHARD_ASSIGN_OR_RETURN(const Stage* const of_stage, FindStage(rank));
+  const std::optional<SingleHolders>& holders = of_stage->holders;
   RESHARD_ASSIGN_OR_RETURN(recipe.selection, Select(rank, recipe.findings));
   RESHARD_RETURN_IF_ERROR(TakeMetadata(rank, recipe));
   const std::vector<std::string> names = std::exchange(recipe.selection.converted, {});
@@ -308,6 +337,11 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
       }
     }
     recipe.converted.Add(tensor, grid, shard_shape);
+    if (holders) {
+      const bool takes_turns = tensor.kind == ArrayKind::kTensor;
+      recipe.numbers.push_back(takes_turns ? holders->NumberOf(name).value_or(kEachRank)
+                                           : kEachRank);
+    }
     if (recipe.converted.size() % kMemoryCheckInterval == 0) {
       RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory()));
     }

@@ -32,6 +32,7 @@
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/rank_list.h"
+#include "src/mindspore/single_holders.h"
 #include "src/plan/parameter_choice.h"
 #include "src/plan/plan_findings.h"
 #include "src/plan/target.h"
@@ -107,6 +108,9 @@ class MindSporeTarget final : public Target {
         container_(container),
         names_(std::move(names)) {}
 
+  // Whether one rank of those that hold the same shard writes it; said before any file is made.
+  void set_removes_redundancy(bool removes) { removes_redundancy_ = removes; }
+
   int64_t files() const override { return rule_.target_ranks(); }
   std::string PathOf(int64_t file) const override;
   int64_t StageOf(int64_t file) const override { return rule_.TargetStage(file); }
@@ -138,13 +142,18 @@ class MindSporeTarget final : public Target {
     Selected selection;       // without the converted parameters
     FileMetadata metadata;    // of the files
     CutParameters converted;  // in their order
+    // Their numbers in the stage's SingleHolders, if that exists; kEachRank: each rank writes it.
+    std::vector<size_t> numbers;
     PlanFindings findings;
   };
   struct Stage {
     RankLists needed;
+    std::optional<SingleHolders> holders;  // if redundancy is removed
     std::shared_ptr<const Recipe> recipe;  // for ranks with these tables; once set, it stays
     std::vector<uint64_t> tables;
   };
+
+  static constexpr size_t kEachRank = SIZE_MAX;
 
   // The box of the last parameter. A parameter with the same form has the same box.
   struct LastBox {
@@ -160,6 +169,8 @@ class MindSporeTarget final : public Target {
   // Returns the common table (Source::TableIdOf) of all files that the rank needs of each source
   // stage. Returns no value if these differ or a file is missing.
   Result<std::vector<uint64_t>> CommonTables(const Stage& stage, int64_t rank) const;
+  // Returns the places in Recipe::converted of the parameters that the rank writes; no value: all.
+  Result<std::optional<std::vector<size_t>>> PlacesOf(const Recipe& recipe, int64_t rank) const;
   // Returns the rank's recipe: the common one of its stage, or its own.
   Result<std::shared_ptr<const Recipe>> RecipeOf(int64_t rank, PlanFindings& findings) const;
   Result<Recipe> MakeRecipe(int64_t rank, PlanFindings& findings) const;
@@ -213,6 +224,7 @@ class MindSporeTarget final : public Target {
   const Container& container_;
   const std::string
       names_;  // the pattern of file names, which CheckNamePattern has passed, or none
+  bool removes_redundancy_ = false;
   mutable GridCache grids_;  // of the target
   mutable std::mutex mutex_;
   mutable std::map<int64_t, Stage> stages_;  // by number; guarded by mutex_, entries stay

@@ -68,8 +68,8 @@ Result<std::vector<RankListing>> ListRanks(const std::string& folder) {
   return ranks;
 }
 
-// Says which is the greatest step that all rank folders with files have.
-std::string GreatestCommonStep(const std::vector<RankListing>& ranks) {
+// Returns the greatest step that all rank folders with files have, if there is one.
+std::optional<TrainingStep> CommonStep(const std::vector<RankListing>& ranks) {
   std::map<TrainingStep, size_t, std::greater<>> folders;
   size_t with_files = 0;
   for (const RankListing& rank : ranks) {
@@ -83,12 +83,17 @@ std::string GreatestCommonStep(const std::vector<RankListing>& ranks) {
     for (const TrainingStep& step : steps) ++folders[step];
   }
   for (const auto& [step, count] : folders) {
-    if (count == with_files) {
-      return fmt::format("the latest step that all ranks have is {0} (`suffix={0}`)",
-                         StepName(step));
-    }
+    if (count == with_files) return step;
   }
-  return "the ranks have no step in common";
+  return std::nullopt;
+}
+
+// The same in words, with the suffix that takes it.
+std::string CommonStepInWords(const std::vector<RankListing>& ranks) {
+  const std::optional<TrainingStep> step = CommonStep(ranks);
+  if (!step) return "the ranks have no step in common";
+  return fmt::format("the latest step that all ranks have is {0} (`suffix={0}` or `suffix={1}`)",
+                     StepName(step), kCommonStep);
 }
 
 // Returns the candidates for the choice; at most one if there is no choice.
@@ -130,7 +135,30 @@ Status CheckSameStep(const std::string& source, const Steps& steps,
   }
   return MismatchError(fmt::format("{}: expected checkpoints of one step, found {}; {}",
                                    NameOfSource(source), list.Joined("; "),
-                                   GreatestCommonStep(ranks)));
+                                   CommonStepInWords(ranks)));
+}
+
+// Returns the suffix that stands for `suffix`: of kCommonStep, that of the step. Errors: kMismatch
+// if there is no such step.
+Result<std::string> SuffixToTake(const std::string& source, const std::vector<RankListing>& ranks,
+                                 const std::string& suffix) {
+  if (suffix != kCommonStep) return suffix;
+  const std::optional<TrainingStep> step = CommonStep(ranks);
+  if (step) return StepName(step);
+  Steps latest;
+  for (const RankListing& rank : ranks) {
+    const std::vector<const Candidate*> eligible = Eligible(rank, "");
+    if (!eligible.empty()) latest[eligible.front()->step].Add(rank.rank);
+  }
+  if (latest.empty()) return std::string();  // there is nothing to choose from
+  FirstFew list;
+  for (const auto& [found, where] : latest) {
+    list.Add(fmt::format("{} in {}", StepName(found), where.ToWords("rank")));
+  }
+  return MismatchError(
+      fmt::format("{}: `suffix={}` takes the latest step that all ranks have, but they have none "
+                  "in common; the latest are {}",
+                  NameOfSource(source), kCommonStep, list.Joined("; ")));
 }
 
 Status CheckOneFormat(const RankListing& rank) {
@@ -224,7 +252,8 @@ void KeepPrefixes(const std::vector<const Candidate*>& eligible, int64_t rank, b
 
 // Chooses among the files of each rank. `base` is the folder that contains the listings' folders.
 Result<RankFolder> Choose(const std::string& source, const std::string& base,
-                          const std::vector<RankListing>& ranks, const std::string& suffix) {
+                          const std::vector<RankListing>& ranks, const std::string& wanted_suffix) {
+  RESHARD_ASSIGN_OR_RETURN(const std::string suffix, SuffixToTake(source, ranks, wanted_suffix));
   RankFolder found;
   FirstFew open;
   NumberRanges empty;
@@ -264,7 +293,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
                                            "choose by the end of the name, such as "
                                            "`suffix={}`",
                                            Escape(one));
-    advice += "; " + GreatestCommonStep(ranks);
+    advice += "; " + CommonStepInWords(ranks);
     if (open.count() > 1 && !prefixes.empty() && !IsRankPattern(source)) {
       const std::string name =
           fmt::format("rank_{{rank}}/{}{{rank}}{}", *prefixes.begin(), example_extension);
@@ -290,7 +319,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
     return NotFoundError(fmt::format("{}: expected checkpoints ({}), found none in {}: {}{}",
                                      NameOfSource(source), wanted, places(empty.count()),
                                      empty.ToWords("rank"),
-                                     suffix.empty() ? "" : "; " + GreatestCommonStep(ranks)));
+                                     suffix.empty() ? "" : "; " + CommonStepInWords(ranks)));
   }
   RESHARD_RETURN_IF_ERROR(CheckSameFormat(source, found.files));
   RESHARD_RETURN_IF_ERROR(CheckSameStep(source, steps, ranks));

@@ -27,8 +27,11 @@ struct RankFile {
   std::optional<TrainingStep> step;  // if the name ends in -EPOCH_STEP and the extension
 };
 
+// Stands for the suffix of the latest step that all ranks have.
+inline constexpr std::string_view kCommonStep = "common";
+
 struct RankFolderOptions {
-  // If set, the name of each rank's file ends in this and the extension.
+  // If set, the name of each rank's file ends in this and the extension; or kCommonStep.
   std::string suffix;
 };
 
@@ -53,9 +56,8 @@ std::map<std::string, std::string> TakenInRankFolder(std::vector<std::string> na
 // would take another file, and of folders without files.
 // Errors:
 //   kNotFound: no rank folders or no files
-//   kMismatch: two folders for one rank, several candidates in a folder, both extensions, or ranks
-//   with
-//     different steps (names the greatest common one)
+//   kMismatch: two folders for one rank, several candidates in a folder, both extensions, ranks
+//     with different steps (names the greatest common one), or no common step for kCommonStep
 //   kInvalidArgument: an invalid pattern
 //   kIo
 Result<RankFolder> FindRankFiles(const std::string& source, const RankFolderOptions& options);

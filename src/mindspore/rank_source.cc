@@ -16,6 +16,7 @@
 #include "src/io/storage.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/run_folder.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/os/threads.h"
 #include "src/source/listed_placement.h"
@@ -85,8 +86,8 @@ Result<Warning> SayExtra(const SourceSpec& spec, const RankFolder& folder,
     return MismatchError(
         fmt::format("{}: found {} beside rank 0, but no strategy says how tensors are cut; give "
                     "the strategy that the checkpoint was saved with (`source.strategy`). If each "
-                    "rank has full tensors, give one file as the source",
-                    SourceName(spec), extra.ToWords("rank")));
+                    "rank has full tensors, give one file as the source{}",
+                    SourceName(spec), extra.ToWords("rank"), HintOfStrategyBeside(spec)));
   }
   const KnownRanks known = InWords(rule);
   const std::string beyond = fmt::format(

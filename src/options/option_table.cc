@@ -242,9 +242,9 @@ constexpr Option kOptions[] = {
      .type = OptionType::kText,
      .calls = kConversions | kDigestCall | kInspectCall,
      .group = "Source",
-     .value = "-E_S",
+     .value = "-E_S|common",
      .help = "In each rank folder take the checkpoint of this epoch and step, as in "
-             "--suffix=-1_100 (default: the latest)",
+             "--suffix=-1_100, or of the latest step that all ranks have (default: the latest)",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::source, &SourceSpec::suffix>},
     {.name = "name_map",
@@ -320,7 +320,8 @@ constexpr Option kOptions[] = {
      .calls = kConversions,
      .group = "Target",
      .value = "PATTERN",
-     .help = "Names of the target files (default rank_{rank}/{prefix}{rank}.{ext})",
+     .help = "Names of the target files (default rank_{rank}/{prefix}{rank}.{ext}); mindformers: "
+             "those of a MindFormers run, with a meta.json for each rank, so that training resumes",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::target, &TargetSpec::names>},
     {.name = "prune",
@@ -380,6 +381,15 @@ constexpr Option kOptions[] = {
              "source's folder)",
      .effect = Effect::kBytesAsBefore,
      .place = At<&Parts::target, &TargetSpec::companions>},
+
+    {.name = "removes_redundancy",
+     .word = "remove_redundancy",
+     .calls = kWrites | kAgainstCall | kViews,
+     .group = "Target",
+     .help = "Write each shard into one file of the ranks that hold it, for "
+             "load_checkpoint(remove_redundancy=True)",
+     .effect = Effect::kBytes,
+     .place = At<&Parts::target, &TargetSpec::removes_redundancy>},
 
     {.name = "tensor_parallel",
      .word = "tp",

@@ -1,5 +1,6 @@
 // ExtraFilesTarget: the files of another target, and then files that hold no tensors of its own:
-// the strategy that cuts the ranks, and companions, which are copies of files as they are.
+// the strategy that cuts the ranks, the meta.json of each rank, and companions, which are copies of
+// files as they are.
 //
 // Thread-safe; the other target must outlive it.
 #ifndef RESHARD_SRC_PLAN_EXTRA_FILES_TARGET_H_
@@ -25,6 +26,7 @@ namespace reshard {
 struct ExtraFile {
   std::string path;  // relative to the target folder
   FileKind kind = FileKind::kCompanion;
+  int64_t rank = 0;                       // it is written with the file of this rank
   std::string literal = {};               // its bytes, unless it is a copy
   std::optional<CopiedFile> copied = {};  // of a file of the source
 };
@@ -47,7 +49,10 @@ class ExtraFilesTarget final : public Target {
   int64_t StageOf(int64_t file) const override {
     return others_.StageOf(IsExtra(file) ? others_.files() - 1 : file);
   }
-  int64_t RankOf(int64_t file) const override { return IsExtra(file) ? 0 : others_.RankOf(file); }
+  int64_t RankOf(int64_t file) const override {
+    const ExtraFile* const extra = Find(file);
+    return extra != nullptr ? extra->rank : others_.RankOf(file);
+  }
   using Target::IndexSources;
   void IndexSources(std::span<const int64_t> files, const Indexers& indexers,
                     const std::stop_token& stop) const override;

@@ -16,6 +16,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import mindspore  # pylint: disable=wrong-import-position
 from mindspore.parallel import checkpoint_transform, transform_safetensors
+from mindspore.train import _utils as train_utils
 
 # Its processes cannot be spawned: what they are given cannot be pickled.
 multiprocessing.set_start_method("fork", force=True)
@@ -133,3 +134,27 @@ def load(path):
                      bytes(parameter.data.get_bytes())))
     return rows
 
+
+
+def kept_without_redundancy(layouts, first_rank):
+    """Returns the groups of ranks that hold the same, by name, and which names each rank keeps.
+
+    `layouts` are those of a stage, rows of (device matrix, tensor map, opt_weight_shard_step,
+    opt_weight_shard_size) by name. These are the steps of get_parameter_redundancy behind reading a
+    strategy file; that function reads no layouts of scalars.
+    """
+    groups = {}
+    with _refusals():
+        train_utils._get_parameter_redundancy_without_opt_shard(
+            {name: row[:2] for name, row in layouts.items()}, groups, first_rank)
+        train_utils._get_strategy_opt_shard(
+            groups, {name: row[2:] for name, row in layouts.items()})
+        groups = {name: groups[name] for name in sorted(groups)}
+        return groups, train_utils.remove_param_redundancy(groups)
+
+
+def load_without_redundancy(path):
+    """Returns the names in a safetensors file that says that redundancy is removed."""
+    with _refusals():
+        return set(mindspore.load_checkpoint(str(path), format="safetensors",
+                                             remove_redundancy=True))

@@ -204,6 +204,48 @@ def test_names_of_a_model_and_of_a_source(samples, strategies, tmp_path):
     assert reshard.read_strategy(tmp_path / "hf.json").layout("model.embed_tokens.weight") is not None
 
 
+def test_the_output_folder_of_mindformers(samples, strategies, tmp_path):
+    output = tmp_path / "output"
+    shutil.copytree(samples / "ckpt_8", output / "checkpoint", ignore=shutil.ignore_patterns("strategy"))
+    shutil.copytree(samples / "ckpt_8" / "strategy", output / "strategy")
+    rank_3 = output / "checkpoint" / "rank_3"
+    shutil.copy(rank_3 / "llama-1_100.ckpt", rank_3 / "llama-1_110.ckpt")
+    target = {"dst_strategy": strategies["dst_strategy"], "prefix": "llama", "names": "mindformers"}
+    with pytest.raises(reshard.MismatchError, match="suffix='?common"):
+        reshard.convert(output, tmp_path / "resumed", **target)
+    report = reshard.convert(output, tmp_path / "resumed", **target, suffix="common")
+    assert report.step == "1_100" and len(report.files) == 8
+    assert any("strategies in" in note for note in report.notes)
+    assert json.loads((tmp_path / "resumed" / "rank_2" / "meta.json").read_text()) == {
+        "last_epoch": 1,
+        "last_step": 100,
+        "last_ckpt_file": "llama_rank_2-1_100.ckpt",
+    }
+    assert reshard.verify(tmp_path / "resumed").ok
+    assert reshard.verify_against(tmp_path / "resumed", output).equal
+    (rank_3 / "llama-1_110.ckpt").unlink()
+    found = reshard.diff(output, tmp_path / "resumed", b_strategy=strategies["dst_strategy"])
+    assert found.equal and found.notes
+    assert len(reshard.inspect(output).checkpoints) == 8
+    with reshard.open(output) as opened:
+        assert opened["lm_head.weight"].shape == (256, 64)
+
+
+def test_each_replica_once(samples, strategies, tmp_path):
+    strategy = strategies["src_strategy"]
+    once = {"src_strategy": strategy, "dst_strategy": strategy, "format": "safetensors", "remove_redundancy": True}
+    reshard.convert(samples / "ckpt_8", tmp_path / "once", **once)
+    files = reshard.inspect(tmp_path / "once").checkpoints
+    names = [{parameter.name for parameter in file.parameters} for file in files]
+    # Of each pair of replicas one has a matrix; scalars without a layout are in all.
+    for rank in range(4):
+        assert names[rank] & names[rank + 4] == {"global_step", "learning_rate"}
+        assert names[rank] | names[rank + 4] == set().union(*names)
+    assert reshard.diff(samples / "ckpt_8", tmp_path / "once", a_strategy=strategy, b_strategy=strategy).equal
+    with pytest.raises(ValueError, match="remove_redundancy"):
+        reshard.plan(samples / "ckpt_8", tmp_path / "no", src_strategy=strategy, remove_redundancy=True)
+
+
 def test_mappings_stand_for_files(samples, strategies, tmp_path):
     names = {"lm_head.weight": "head.weight", "patterns": {"model.*": "m.*"}}
     (tmp_path / "names.json").write_text(json.dumps(names))

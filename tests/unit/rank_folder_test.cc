@@ -79,6 +79,12 @@ TEST(RankFolderTest, ChoosesOneFileOfEachRank) {
         ""},
        {"rank_0/net-1_2.ckpt"},
        {}},
+      {{"the latest step of all",
+        {"rank_0/n-9_1.ckpt", "rank_0/n-10_1.ckpt", "rank_0/n-2_1.ckpt", "rank_1/n-9_1.ckpt",
+         "rank_1/n-11_1.ckpt", "rank_1/n-2_1.ckpt", "rank_2/"},
+        "common"},
+       {"rank_0/n-9_1.ckpt", "rank_1/n-9_1.ckpt"},
+       {"no checkpoint (*-9_1.ckpt) in 1 of 3 rank folders: rank 2"}},
       {{"by number of the epoch", {"rank_0/net-9_1.ckpt", "rank_0/net-10_1.ckpt"}, ""},
        {"rank_0/net-10_1.ckpt"},
        {mindspore + "1 of 1 rank folder: rank_0/net-9_1.ckpt instead of net-10_1.ckpt"}},
@@ -226,7 +232,8 @@ TEST(RankFolderTest, Rejects) {
         ""},
        StatusCode::kMismatch,
        ": expected checkpoints of one step, found -10_1 in ranks 0, 2; -9_1 in rank 1; the latest "
-       "step that all ranks have is -9_1 (`suffix=-9_1`)"},
+       "step that all ranks have is -9_1 (`suffix=-9_1` or "
+       "`suffix=common`)"},
       {{"no step in common", {"rank_0/n-1_1.ckpt", "rank_1/n-1_2.ckpt"}, ""},
        StatusCode::kMismatch,
        "found -1_2 in rank 1; -1_1 in rank 0; the ranks have no step in common"},
@@ -239,7 +246,7 @@ TEST(RankFolderTest, Rejects) {
        StatusCode::kMismatch,
        ": expected one checkpoint to take in each rank folder, found several: rank_0 (n-1_2.ckpt, "
        "n_1-1_2.ckpt); choose by the end of the name, such as `suffix=_1`; the latest step that "
-       "all ranks have is -1_1 (`suffix=-1_1`)"},
+       "all ranks have is -1_1 (`suffix=-1_1` or `suffix=common`)"},
       {{"one step twice by leading zeros", {"rank_0/n-1_02.ckpt", "rank_0/n-1_2.ckpt"}, ""},
        StatusCode::kMismatch,
        "found several: rank_0 (n-1_02.ckpt, n-1_2.ckpt)"},
@@ -268,6 +275,20 @@ TEST(RankFolderTest, Rejects) {
       {{"no end of a name in all", {"rank_0/a.ckpt", "rank_0/b.ckpt", "rank_1/c.ckpt"}, ""},
        StatusCode::kMismatch,
        "found several: rank_0 (a.ckpt, b.ckpt); keep one, and move the others to another folder"},
+      {{"one common step twice",
+        {"rank_0/n-1_1.ckpt", "rank_0/n_1-1_1.ckpt", "rank_1/n-1_1.ckpt"},
+        "common"},
+       StatusCode::kMismatch,
+       "found several: rank_0 (n-1_1.ckpt, n_1-1_1.ckpt)"},
+      {{"no common step",
+        {"rank_0/n-1_1.ckpt", "rank_1/n-1_2.ckpt", "rank_2/n-1_2.ckpt", "rank_3/n.ckpt"},
+        "common"},
+       StatusCode::kMismatch,
+       ": `suffix=common` takes the latest step that all ranks have, but they have none in common; "
+       "the latest are -1_2 in ranks 1-2; -1_1 in rank 0; no step in rank 3"},
+      {{"a common step of no files", {"rank_0/", "rank_1/"}, "common"},
+       StatusCode::kNotFound,
+       "found none in 2 rank folders: ranks 0-1"},
       {{"a suffix of several", {"rank_0/n-1_5.ckpt", "rank_0/n-2_5.ckpt"}, "_5"},
        StatusCode::kMismatch,
        "found several: rank_0 (n-1_5.ckpt, n-2_5.ckpt)"},
@@ -277,7 +298,8 @@ TEST(RankFolderTest, Rejects) {
       {{"a suffix of none", {"rank_0/n-1_5.ckpt", "rank_1/n-1_5.ckpt"}, "-1_6"},
        StatusCode::kNotFound,
        ": expected checkpoints (*-1_6.ckpt or *-1_6.safetensors), found none in 2 rank folders: "
-       "ranks 0-1; the latest step that all ranks have is -1_5 (`suffix=-1_5`)"},
+       "ranks 0-1; the latest step that all ranks have is -1_5 (`suffix=-1_5` or "
+       "`suffix=common`)"},
       {{"a suffix that a breakpoint has by chance", {"rank_0/n-1_5_breakpoint.ckpt"}, "point"},
        StatusCode::kNotFound,
        "expected checkpoints (*point.ckpt or *point.safetensors), found none in"},

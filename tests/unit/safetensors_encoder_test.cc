@@ -106,6 +106,23 @@ TEST(SafetensorsEncoderTest, OtherMetadataStandsBehindItsOwnInTheOrderOfKeys) {
   EXPECT_EQ(Encode({}, metadata)->header, "{}      ");
 }
 
+TEST(SafetensorsEncoderTest, SaysWhetherRedundancyIsRemoved) {
+  FileMetadata metadata;
+  metadata.removes_redundancy = false;
+  EXPECT_THAT(
+      Encode({{"a", DType::kInt8, {}, 1}}, metadata)->header,
+      testing::StartsWith(R"({"__metadata__":{"format":"ms","remove_redundancy":"False"},"a":)"));
+  EXPECT_EQ(Encode({}, metadata)->header, "{}      ");
+  metadata.removes_redundancy = true;
+  EXPECT_THAT(
+      Encode({{"a", DType::kInt8, {}, 1}}, metadata)->header,
+      testing::StartsWith(R"({"__metadata__":{"format":"ms","remove_redundancy":"True"},"a":)"));
+  // Also the file of a rank that keeps nothing.
+  EXPECT_THAT(
+      Encode({}, metadata)->header,
+      testing::StartsWith(R"({"__metadata__":{"format":"ms","remove_redundancy":"True"}})"));
+}
+
 // MindSpore takes metadata of a tensor's name for its dtype.
 TEST(SafetensorsEncoderTest, ATensorCalledFormatTakesTheKey) {
   const auto encoded = Encode({{"format", DType::kInt8, {}, 1}});

@@ -151,6 +151,7 @@ int DigestCommand::Run() {
       if (report.ranks) PrintData(ReplicaLines(report.ranks->replicas, ""));
     }
     if (!quiet()) {
+      PrintNotes(report.notes);
       if (report.ranks) PrintNotes(OwnValueNotes(*report.ranks, ""));
       PrintWords(fmt::format("{}, {} read in {} ({}){}",
                              FormatCount(NameCount(report), "parameter"),
@@ -188,6 +189,7 @@ int DiffCommand::Run() {
       PrintText(report);
     }
     if (!quiet()) {
+      PrintNotes(report.notes);
       for (const auto& [side, findings] : {std::pair(" of A", &report.a), {" of B", &report.b}}) {
         if (*findings) PrintNotes(OwnValueNotes(**findings, side));
       }

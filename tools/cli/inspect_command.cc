@@ -382,6 +382,7 @@ void InspectCommand::InspectFolder(const std::string& path) {
     if (ranks.status().code() != StatusCode::kNotFound) return Report(path, ranks.status());
     return InspectFiles(path, ranks.status());
   }
+  if (!quiet()) PrintNotes(ranks->notes);
   Warn(ranks->warnings);
   BeginFolder(path, ranks->files.size(), ranks->step);
   for (size_t place = 0; place < ranks->files.size(); ++place) {
@@ -428,6 +429,7 @@ void InspectCommand::InspectTensors(const std::string& path) {
   const Result<ShardedCheckpoint> checkpoint =
       ShardedCheckpoint::Open(path, strategy_, suffix_, key_);
   if (!checkpoint.ok()) return Report(path, checkpoint.status());
+  if (!quiet()) PrintNotes(checkpoint->notes());
   Warn(checkpoint->warnings());
   ParameterTable table({{"DTYPE"}, {"FULL SHAPE"}, {"SIZE", Align::kRight}, {"CUT"}});
   table.FoldCopies({0, 2});
@@ -455,6 +457,7 @@ void InspectCommand::InspectShards(const std::string& path) {
   const Result<ShardedCheckpoint> checkpoint =
       ShardedCheckpoint::Open(path, strategy_, suffix_, key_);
   if (!checkpoint.ok()) return Report(path, checkpoint.status());
+  if (!quiet()) PrintNotes(checkpoint->notes());
   Warn(checkpoint->warnings());
   const ShardedCheckpoint::Tensor* const tensor = checkpoint->Find(parameter_);
   if (tensor == nullptr) return Report(path, NoSuchParameter(*checkpoint, parameter_));

@@ -91,8 +91,8 @@ std::string SourceTable(const PlanReport& report, bool all) {
 
 std::string TargetTable(const PlanReport& report, bool all) {
   const auto groups = GroupAlike(report.targets, all, [](const PlanReport::TargetFile& file) {
-    // The others are of no rank, and each is its own.
-    const std::string own = HoldsModel(file.kind) ? "" : file.path;
+    // Of the others, only those of one name are alike.
+    const std::string own = HoldsModel(file.kind) ? "" : file.path.substr(file.path.rfind('/') + 1);
     return std::tuple(FormatBytes(file.size), file.parameters, own);
   });
   const bool folded = groups.size() < report.targets.size();

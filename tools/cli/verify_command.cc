@@ -198,6 +198,7 @@ int VerifyCommand::RunAgainst() {
       PrintData(AgainstAsText(report));
     }
     if (!quiet()) {
+      PrintNotes(report.notes);
       PrintWords(fmt::format(
           "{}, {} compared in {} ({}): {}; {}", FormatCount(report.files, "file"),
           FormatBytes(report.bytes), FormatSeconds(seconds), FormatRate(report.bytes, seconds),

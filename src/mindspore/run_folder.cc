@@ -1,0 +1,90 @@
+#include "src/mindspore/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "format/container_table/container_table.h"
+#include "src/base/quote.h"
+#include "src/io/storage.h"
+#include "src/mindspore/rank_folder.h"
+#include "src/mindspore/rank_pattern.h"
+
+namespace reshard {
+namespace {
+
+// The names that MindFormers gives them.
+constexpr std::string_view kCheckpointFolder = "checkpoint";
+constexpr std::string_view kStrategyFolder = "strategy";
+// Of MindFormers 2.0, whose folder has no ranks.
+constexpr std::string_view kLatestIteration = "latest_checkpointed_iteration.txt";
+
+bool IsRank(const DirectoryEntry& entry) {
+  return entry.is_directory && RankOfFolder(entry.name).has_value();
+}
+
+// Whether any entry of `folder` passes `test`; not if it cannot be listed.
+template <typename Test>
+bool AnyIn(const std::string& folder, const Test& test) {
+  const auto entries = Storage::Of(folder).List(folder);
+  return entries.ok() && std::any_of(entries->begin(), entries->end(), test);
+}
+
+bool IsRunFolder(const std::string& path) {
+  const std::string checkpoints = PathIn(path, kCheckpointFolder);
+  const auto kind = Storage::Of(checkpoints).KindOf(checkpoints);
+  if (!kind.ok() || *kind != PathKind::kDirectory) return false;
+  if (!AnyIn(checkpoints, [](const DirectoryEntry& entry) {
+        return IsRank(entry) || entry.name == kLatestIteration;
+      })) {
+    return false;
+  }
+  return !AnyIn(path, [](const DirectoryEntry& entry) {
+    return IsRank(entry) || (entry.is_regular && ContainerNamed(entry.name) != nullptr);
+  });
+}
+
+// Strategies have the extensions of strategy_loader.h.
+bool HasStrategies(const std::string& folder) {
+  return AnyIn(folder, [](const DirectoryEntry& entry) {
+    return entry.is_regular && !entry.name.starts_with('.') &&
+           (entry.name.ends_with(".ckpt") || entry.name.ends_with(".json"));
+  });
+}
+
+}  // namespace
+
+SourceSpec InRunFolder(const SourceSpec& spec, std::vector<std::string>& notes) {
+  SourceSpec found = spec;
+  const bool is_path = !spec.path.empty() && spec.files.empty() && !IsRankPattern(spec.path);
+  if (!is_path || !IsRunFolder(spec.path)) return found;
+  found.path = PathIn(spec.path, kCheckpointFolder);
+  notes.push_back(fmt::format("{}: the output folder of a run; its ranks are in {}",
+                              Escape(spec.path), Escape(found.path)));
+  if (!spec.strategy.empty()) return found;
+  const std::string strategies = PathIn(spec.path, kStrategyFolder);
+  if (!HasStrategies(strategies)) return found;
+  found.strategy = strategies;
+  notes.back() += fmt::format(", their strategies in {}", Escape(strategies));
+  return found;
+}
+
+SourceSpec InRunFolder(const SourceSpec& spec) {
+  std::vector<std::string> notes;
+  return InRunFolder(spec, notes);
+}
+
+std::string HintOfStrategyBeside(const SourceSpec& spec) {
+  if (spec.path.empty() || !spec.strategy.empty() || IsRankPattern(spec.path)) return {};
+  std::string_view path = spec.path;
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  const size_t slash = path.rfind('/');
+  const std::string folder(path.substr(0, slash == std::string_view::npos ? 0 : slash));
+  const std::string strategies =
+      slash == 0 ? fmt::format("/{}", kStrategyFolder) : PathIn(folder, kStrategyFolder);
+  if (!HasStrategies(strategies)) return {};
+  return fmt::format("; strategies are in {}", Escape(strategies));
+}
+
+}  // namespace reshard
