@@ -17,7 +17,7 @@ struct NameRuleFile {
 };
 
 constexpr NameRuleFile kNameRuleFiles[] = {
-#include "name_rule_files.inc"
+#include "format/rename_map/name_rule_files.inc"
 };
 
 constexpr std::string_view kToMindFormers = ":hf-to-mindformers";
