@@ -14,7 +14,7 @@
 
 namespace reshard {
 
-// Returns the rules for "MODEL:DIRECTION", with names and patterns alone, or null if there are none.
+// Returns the rules for "MODEL:DIRECTION" as names and patterns, or null if there are none.
 const Renames* FindNameRules(std::string_view named);
 
 // Returns the failure that there are no rules for `named`; kInvalidArgument.

@@ -27,7 +27,8 @@ class TargetView:
 
     @property
     def files(self) -> tuple[TargetFile, ...]:
-        """Each with its `path`, as below the target folder of a conversion, `size` and `rank`."""
+        """Each with its `path`, as below the target folder of a conversion, `size`, `rank` and
+        `kind`."""
         return self._files
 
     @property

@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -300,24 +299,19 @@ std::vector<TensorInfo> LargestShapes(const std::vector<TensorInfo>& all,
 
 // Models that transformers loads have no optimizer states.
 void AddNoteOfStates(const PlanFindings& findings, std::vector<std::string>& notes) {
-  std::unordered_set<std::string_view> names;
-  for (const auto& [name, parameter] : findings.parameters) names.insert(parameter.source_name);
-  const auto has = [&names](std::string_view name) { return names.contains(name); };
-  std::vector<std::string> states;
+  FirstFew states;
   uint64_t bytes = 0;
   for (const auto& [name, parameter] : findings.parameters) {
-    if (ElementCount(parameter.full_shape).value_or(0) <= 1 ||  // as the totals count
-        OptimizerGroup(parameter.source_name, has).empty()) {
-      continue;
-    }
-    states.push_back(Quote(name));
+    if (ElementCount(parameter.full_shape).value_or(0) <= 1) continue;  // as the totals count
+    if (OptimizerGroup(parameter.source_name).empty()) continue;
+    states.Add(Quote(name));
     bytes += parameter.bytes;
   }
-  if (states.empty()) return;
+  if (states.count() == 0) return;
   notes.push_back(fmt::format(
       "{} of {} parameters are optimizer states ({}), which transformers does not load: {}; "
       "`weights_only` leaves them out",
-      states.size(), findings.parameters.size(), FormatBytes(bytes), FirstOf(states)));
+      states.count(), findings.parameters.size(), FormatBytes(bytes), states.Joined()));
 }
 
 std::optional<FolderFamily> FamilyOf(const std::optional<TargetFormat>& format) {

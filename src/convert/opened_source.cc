@@ -19,6 +19,7 @@
 #include "src/mindspore/rank_source.h"
 #include "src/mindspore/run_folder.h"
 #include "src/mindspore/strategy_loader.h"
+#include "src/mindspore/strategy_names.h"
 #include "src/os/threads.h"
 #include "src/source/listed_placement.h"
 
@@ -80,11 +81,8 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
   const SourceSpec& spec = spec_;
   RESHARD_ASSIGN_OR_RETURN(source_strategy_, StrategyOf(spec.strategy, memory_, notes_));
   RESHARD_ASSIGN_OR_RETURN(target_strategy_, StrategyOf(use.target.strategy, memory_, notes_));
-  if (target_strategy_ && !use.choice.renaming().empty()) {
-    RESHARD_ASSIGN_OR_RETURN(const std::optional<Strategy> with_old_names,
-                             WithOldNames(*target_strategy_, use.choice.renaming()));
-    if (with_old_names) target_strategy_ = *with_old_names;
-  }
+  // The rule looks at names if there are two strategies.
+  if (source_strategy_) RESHARD_RETURN_IF_ERROR(FitTargetNames(use.choice.renaming()));
   RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(spec.group_info));
   RESHARD_RETURN_IF_ERROR(TakeNames(spec.name_map));
   RESHARD_ASSIGN_OR_RETURN(const bool is_of_family, FindAmongFamilies(spec, use));
@@ -97,6 +95,7 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
   }
   if (found_.container == nullptr) found_.container = &ContainerOfContent();
   tensors_.emplace(files_, tables_, *found_.placement, memory_);
+  if (!source_strategy_) RESHARD_RETURN_IF_ERROR(FitTargetNames(use.choice.renaming()));
   WarnOfUnusedKey();
   if (found_.looks_into_all) RESHARD_RETURN_IF_ERROR(LookIntoAll(use.opens_any_file));
   return true;
@@ -226,6 +225,27 @@ void OpenedSource::TakeEmptyFiles(const std::string& name) {
        fmt::format("{}{} of {} files {} empty (0 bytes), as for a rank without parameters: {}",
                    name.empty() ? "" : name + ": ", ranks.count(), chosen().size(),
                    ranks.count() == 1 ? "is" : "are", where)});
+}
+
+Status OpenedSource::FitTargetNames(const Renaming& renaming) {
+  if (!target_strategy_ || renaming.empty()) return {};
+  bool has_old_names = false;
+  if (source_strategy_) {
+    RESHARD_ASSIGN_OR_RETURN(has_old_names, HasOldNames(*source_strategy_, renaming));
+  }
+  for (size_t i = 0; !source_strategy_ && !has_old_names && i < chosen().size(); ++i) {
+    const auto table = tables_.Get(chosen()[i].id);
+    if (!table.ok()) continue;  // reading its tensors reports that
+    for (const StoredArray& array : (*table)->arrays()) {
+      RESHARD_ASSIGN_OR_RETURN(const bool changes, Changes(renaming, std::string(array.name)));
+      has_old_names = has_old_names || changes;
+    }
+  }
+  if (!has_old_names) return {};
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<Strategy> fitting,
+                           WithOldNames(*target_strategy_, renaming));
+  if (fitting) *target_strategy_ = *fitting;
+  return {};
 }
 
 Status OpenedSource::TakeNames(const Renames& name_map) {

@@ -30,7 +30,8 @@ StoredArray Renamed(const StoredArray& array, std::string_view name) {
 
 }  // namespace
 
-Result<IndexedFile> WithNames(IndexedFile read, const NamesInFiles& names, const std::string& path) {
+Result<IndexedFile> WithNames(IndexedFile read, const NamesInFiles& names,
+                              const std::string& path) {
   TableBuilder builder(read.table().container());
   bool any = false;
   for (const StoredArray& array : read.arrays()) {

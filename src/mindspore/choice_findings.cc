@@ -62,21 +62,17 @@ Status CheckRules(const Renaming& renaming, const PlanFindings& findings,
   }
   if (others.empty()) return {};
   const Renaming opposite(Renames{{}, {}, OppositeRules(rules)});
-  const auto fits_opposite =
-      std::find_if(others.begin(), others.end(),
-                   [&](const std::string& name) { return opposite.Fits(name); });
+  const auto fits_opposite = std::find_if(
+      others.begin(), others.end(), [&](const std::string& name) { return opposite.Fits(name); });
   if (fits_opposite != others.end()) return RulesDoNotFit(rules, *fits_opposite);
   if (fitting == 0) return RulesDoNotFit(rules, others.front());
   std::transform(others.begin(), others.end(), others.begin(),
                  [](const std::string& name) { return Quote(name); });
   warnings.push_back({WarningCode::kUnusedRenames,
-                      fmt::format("{} of {} parameters fit{} no rule of `name_rules` {} and keep{} "
-                                  "{} name{}: {}",
+                      fmt::format("{} of {} parameters {}: {}; `name_rules` {} has no rule for {}",
                                   others.size(), findings.parameters.size(),
-                                  others.size() == 1 ? "s" : "", rules,
-                                  others.size() == 1 ? "s" : "",
-                                  others.size() == 1 ? "its" : "their",
-                                  others.size() == 1 ? "" : "s", FirstOf(others))});
+                                  others.size() == 1 ? "keeps its name" : "keep their names",
+                                  FirstOf(others), rules, others.size() == 1 ? "it" : "them")});
   return {};
 }
 

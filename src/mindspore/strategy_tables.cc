@@ -324,8 +324,7 @@ Result<Strategy> StrategyTables::FromLayouts(std::vector<LayoutTable> stages, bo
                     Quote(stages.front()[0].name)));
   }
   for (LayoutTable& stage : stages) stage.Finish(path);
-  const auto made =
-      std::make_shared<StrategyTables>(StrategyTables(path, is_pipeline, own_stage));
+  const auto made = std::make_shared<StrategyTables>(StrategyTables(path, is_pipeline, own_stage));
   RESHARD_RETURN_IF_ERROR(made->SetStages(std::move(stages)));
   return Strategy(made);
 }

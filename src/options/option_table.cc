@@ -493,8 +493,9 @@ constexpr Option kOptions[] = {
      .calls = kConversions | kRecodeCall,
      .group = "Parameters",
      .value = "MODEL:WAY",
-     .help = "Rename by the rules of a model, such as llama:hf-to-mindformers; `reshard name-rules` "
-             "prints them; --rename goes before them",
+     .help =
+         "Rename by the rules of a model, such as llama:hf-to-mindformers; `reshard name-rules` "
+         "prints them; --rename goes before them",
      .effect = Effect::kBytes,
      .place = At<&Parts::renames, &Renames::rules>},
     {.name = "renames",

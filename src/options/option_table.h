@@ -171,7 +171,8 @@ class WordPlace {
 using OptionPlace =
     std::variant<WordPlace, bool*, uint64_t*, int64_t*, std::string*, std::vector<std::string>*,
                  std::vector<int64_t>*, std::map<int64_t, std::string>*,
-                 std::optional<RoundedCount>*, std::optional<WorkerShare>*, std::optional<std::chrono::milliseconds>*, IoChoice*,
+                 std::optional<RoundedCount>*, std::optional<WorkerShare>*,
+                 std::optional<std::chrono::milliseconds>*, IoChoice*,
                  std::vector<Selection::CastRule>*, Renames*, StrategyRef*,
                  std::optional<std::string>*, std::shared_ptr<const EncryptionKey>*>;
 

@@ -51,7 +51,8 @@ class AsJson {
   std::string operator()(const Renames& renames) const {
     const std::string names = renames.names.empty() ? "" : Member(PairsAsJson(renames.names));
     const std::string patterns =
-        renames.patterns.empty() ? "" : AsJson(PatternsOf(name_)).Member(PairsAsJson(renames.patterns));
+        renames.patterns.empty() ? ""
+                                 : AsJson(PatternsOf(name_)).Member(PairsAsJson(renames.patterns));
     return names + (names.empty() || patterns.empty() ? "" : ",") + patterns;
   }
   // Values that no option of a record has.

@@ -83,9 +83,9 @@ std::vector<std::string> NamesOf(bool has_biases) {
                                     "lm_head.weight"};
   for (int layer = 0; layer < 12; ++layer) {
     const std::string prefix = "model.layers." + std::to_string(layer) + '.';
-    for (const char* module :
-         {"input_layernorm", "post_attention_layernorm", "self_attn.q_proj", "self_attn.k_proj",
-          "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}) {
+    for (const char* module : {"input_layernorm", "post_attention_layernorm", "self_attn.q_proj",
+                               "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+                               "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}) {
       names.push_back(prefix + module + ".weight");
     }
     for (const char* module : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}) {
@@ -97,9 +97,8 @@ std::vector<std::string> NamesOf(bool has_biases) {
 
 TEST(NameRulesTest, EachIsABijectionOverTheNamesOfItsModel) {
   const std::map<std::string, bool> has_biases = {{"llama", false}, {"qwen2", true}};
-  EXPECT_THAT(AllNameRules(),
-              ElementsAre("llama:hf-to-mindformers", "llama:mindformers-to-hf",
-                          "qwen2:hf-to-mindformers", "qwen2:mindformers-to-hf"));
+  EXPECT_THAT(AllNameRules(), ElementsAre("llama:hf-to-mindformers", "llama:mindformers-to-hf",
+                                          "qwen2:hf-to-mindformers", "qwen2:mindformers-to-hf"));
   for (const auto& [model, biases] : has_biases) {
     const Renames forward{{}, {}, model + ":hf-to-mindformers"};
     ASSERT_TRUE(CheckRenames(forward).ok());
@@ -132,7 +131,8 @@ TEST(NameRulesTest, HaveTheNamesOfMindFormers) {
   } rows[] = {
       {"model.embed_tokens.weight", "model.tok_embeddings.embedding_weight"},
       {"model.layers.10.self_attn.k_proj.bias", "model.layers.10.attention.wk.bias"},
-      {"adam_v.model.layers.0.mlp.down_proj.weight", "adam_v.model.layers.0.feed_forward.w2.weight"},
+      {"adam_v.model.layers.0.mlp.down_proj.weight",
+       "adam_v.model.layers.0.feed_forward.w2.weight"},
       {"model.norm.weight", "model.norm_out.weight"},
       {"lm_head.weight", "lm_head.weight"},
       {"model.layers.0.self_attn.q_proj.lora_A.weight",
@@ -140,8 +140,8 @@ TEST(NameRulesTest, HaveTheNamesOfMindFormers) {
       {"global_step", "global_step"},
   };
   for (const auto& row : rows) EXPECT_EQ(*NewName(renaming, row.name), row.expected);
-  EXPECT_FALSE(Renaming({{}, {}, "llama:hf-to-mindformers"})
-                   .Fits("model.layers.0.self_attn.q_proj.bias"));
+  EXPECT_FALSE(
+      Renaming({{}, {}, "llama:hf-to-mindformers"}).Fits("model.layers.0.self_attn.q_proj.bias"));
 }
 
 TEST(NameRulesTest, ComeAfterNamesAndPatternsOfTheUser) {

@@ -46,9 +46,9 @@ TEST(StrategyNamesTest, NewNamesBecomeOldOnes) {
   EXPECT_THAT(OldNames({{}, {}, "llama:hf-to-mindformers"},
                        {"model.tok_embeddings.embedding_weight", "lm_head.weight"}),
               ElementsAre("model.embed_tokens.weight", "lm_head.weight"));
-  EXPECT_THAT(NamesIn(WithNewNames(WithNames({"layers.0", "head", "other"}), Renaming(renames))
-                          .value()),
-              ElementsAre("model.layers.0", "lm_head", "other"));
+  EXPECT_THAT(
+      NamesIn(WithNewNames(WithNames({"layers.0", "head", "other"}), Renaming(renames)).value()),
+      ElementsAre("model.layers.0", "lm_head", "other"));
 }
 
 TEST(StrategyNamesTest, AnOldNameMakesAllNamesOld) {
@@ -67,9 +67,9 @@ TEST(StrategyNamesTest, ANewNameOfSeveralPatternsStays) {
 }
 
 TEST(StrategyNamesTest, TwoParametersWithOneNameAreAnError) {
-  const Status status = WithNewNames(WithNames({"a.0", "b.0"}),
-                                     Renaming({{}, {{"a.*", "x.*"}, {"b.*", "x.*"}}, ""}))
-                            .status();
+  const Status status =
+      WithNewNames(WithNames({"a.0", "b.0"}), Renaming({{}, {{"a.*", "x.*"}, {"b.*", "x.*"}}, ""}))
+          .status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("\"a.0\" and \"b.0\" would both be called \"x.0\""));
 }
