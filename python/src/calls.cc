@@ -258,10 +258,10 @@ nb::object Worded(const nb::object& message, const nb::dict& own) {
 
 // In the order of OptionType.
 constexpr const char* kTypeNames[] = {
-    "switch",       "switch_or_word",  "word",           "text",       "texts",
-    "file",         "files",           "ranks",          "rank_files", "size",
-    "decimal_size", "parameter_count", "seconds",        "number",     "count",
-    "counts",       "switch_or_count", "switch_or_file", "share",      "io",
+    "switch",       "switch_or_word",  "word",           "text",        "texts",
+    "file",         "files",           "ranks",          "rank_files",  "size",
+    "decimal_size", "parameter_count", "seconds",        "number",      "count",
+    "counts",       "switch_or_count", "switch_or_file", "share",       "io",
     "casts",        "renames",         "key_file",       "key_variable"};
 static_assert(std::size(kTypeNames) == static_cast<size_t>(OptionType::kKeyVariable) + 1);
 

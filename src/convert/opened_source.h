@@ -163,8 +163,8 @@ class OpenedSource {
   // Opens each file and reports those that do not fit.
   Status LookIntoAll(bool opens_any_file);
   Status TakeNames(const Renames& name_map);
-  // Gives the target strategy the source's names, if it has the new ones that `renaming` gives them.
-  // Of files, those that cannot be read do not count.
+  // Gives the target strategy the source's names, if it has the new ones that `renaming` gives
+  // them. Of files, those that cannot be read do not count.
   Status FitTargetNames(const Renaming& renaming);
   Result<IndexedFile> ReadTable(FileId file, const std::shared_ptr<const FileTable>& like);
   Result<IndexedFile> MakeTable(FileId file, const std::shared_ptr<const FileTable>& like);

@@ -185,7 +185,8 @@ TEST(ConvertTargetTest, WithoutRoomNothingIsWritten) {
   folder.folder().WriteSparse("source/" + RankPath(0), header.size() + bytes, 0, header);
   const auto report = Convert(folder.options());
   EXPECT_EQ(ExitCode(report.status().code()), 4);
-  EXPECT_THAT(report.status().message(), HasSubstr("not enough space: the target files need 256.0 TiB, "));
+  EXPECT_THAT(report.status().message(),
+              HasSubstr("not enough space: the target files need 256.0 TiB, "));
   EXPECT_THAT(ReadFolder(folder.options().target.folder), IsEmpty());
   EXPECT_FALSE(fs::exists(folder.options().target.folder));
 }

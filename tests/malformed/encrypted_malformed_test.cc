@@ -140,11 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Flip(kCbcBlock - 1),
                       kCorrupt,
                       {"block 0 at offset 0: the decrypted bytes do not end as a block does"}},
-        EncryptedCase{"a_changed_vector",
-                      "AES-CBC",
-                      Flip(12),
-                      kCorrupt,
-                      {"after decryption; give the key"}},
+        EncryptedCase{
+            "a_changed_vector", "AES-CBC", Flip(12), kCorrupt, {"after decryption; give the key"}},
         EncryptedCase{"cut_in_a_header",
                       "AES-GCM",
                       CutTo(kGcmBlock + 20),
