@@ -71,8 +71,8 @@ std::multiset<int64_t> RanksIn(const std::string& text) {
 
 TEST(DrawMapTest, FitsAScreenAndDrawsOrCountsEveryBox) {
   const std::vector<std::vector<int64_t>> grids = {
-      {},        {1},        {64},         {1, 64},   {64, 1},        {8, 8},       {2, 32},
-      {4, 4, 4}, {16, 1, 4}, {2, 2, 2, 8}, {1, 4096}, {1024, 4, 256}, {1, 1, 1, 64}};
+      {},        {1},        {64},         {1, 64},   {64, 1},    {8, 8},       {2, 32},
+      {4, 4, 4}, {16, 1, 4}, {2, 2, 2, 8}, {1, 1024}, {8, 4, 32}, {1, 1, 1, 64}};
   for (const std::vector<int64_t>& cuts : grids) {
     for (const int64_t replicas : {1, 2, 16}) {
       for (const int64_t first : {0, 900000}) {
@@ -87,7 +87,7 @@ TEST(DrawMapTest, FitsAScreenAndDrawsOrCountsEveryBox) {
                                  std::to_string(boxes) + " boxes more";
         EXPECT_THAT(some, drawn < boxes ? testing::Matcher<std::string>(HasSubstr(rest))
                                         : Not(HasSubstr("boxes more")));
-        if (boxes > 4096) continue;
+
         const std::string all = DrawMap(map, true);
         EXPECT_LE(Widest(all), 80U);
         std::multiset<int64_t> expected;
