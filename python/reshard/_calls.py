@@ -119,6 +119,7 @@ def convert(
     include: Texts | None = None,
     exclude: Texts | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
     dtype_overflow: Literal["warn", "error"] | None = None,
     unmatched: Literal["copy", "drop", "error"] | None = None,
@@ -181,6 +182,7 @@ def report(
     include: Texts | None = None,
     exclude: Texts | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
     # Its own.
     param: Texts | None = None,
@@ -260,6 +262,7 @@ def convert_strategy(
     # Options of convert_strategy, written by tests/python/keywords_test.py --bless.
     force: bool | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     # Its own.
 ) -> ConvertedStrategyReport:
     """Writes a strategy in JSON if the name of `output` ends in .json, else in protobuf."""
@@ -311,6 +314,7 @@ def plan(
     include: Texts | None = None,
     exclude: Texts | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
     dtype_overflow: Literal["warn", "error"] | None = None,
     unmatched: Literal["copy", "drop", "error"] | None = None,
@@ -356,6 +360,7 @@ def target(
     include: Texts | None = None,
     exclude: Texts | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
     unmatched: Literal["copy", "drop", "error"] | None = None,
     check_replicas: bool | Literal["none", "sample", "all"] | None = None,
@@ -406,6 +411,7 @@ def mount(
     include: Texts | None = None,
     exclude: Texts | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
     unmatched: Literal["copy", "drop", "error"] | None = None,
     check_replicas: bool | Literal["none", "sample", "all"] | None = None,
@@ -474,6 +480,7 @@ def verify_against(
     include: Texts | None = None,
     exclude: Texts | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
     unmatched: Literal["copy", "drop", "error"] | None = None,
     # Its own.
@@ -569,6 +576,7 @@ def recode(
     encrypt_key_env: str | None = None,
     crc: bool | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     unmatched: Literal["copy", "error"] | None = None,
     no_checksum: bool | None = None,
     # Its own.
