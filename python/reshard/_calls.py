@@ -129,6 +129,7 @@ def convert(
     no_checksum: bool | None = None,
     memory_limit: Size | None = None,
     io: str | None = None,
+    retries: int | None = None,
     shard: Shard | None = None,
     wait: int | None = None,
     # Its own.
@@ -182,6 +183,7 @@ def report(
     exclude: Texts | None = None,
     rename: NameMap | None = None,
     dtype: Casts | None = None,
+    retries: int | None = None,
     # Its own.
     param: Texts | None = None,
     progress: ProgressChoice = None,
@@ -201,6 +203,7 @@ def infer_strategy(
     # Options of infer_strategy, written by tests/python/keywords_test.py --bless.
     reference: StrPath,
     force: bool | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -321,6 +324,7 @@ def plan(
     no_checksum: bool | None = None,
     memory_limit: Size | None = None,
     io: str | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -364,6 +368,7 @@ def target(
     partial: bool | None = None,
     no_checksum: bool | None = None,
     memory_limit: Size | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -414,6 +419,7 @@ def mount(
     partial: bool | None = None,
     no_checksum: bool | None = None,
     memory_limit: Size | None = None,
+    retries: int | None = None,
     # Its own.
     cache: bool | None = None,
     allow_other: bool | None = None,
@@ -431,6 +437,7 @@ def verify(
     # Options of verify, written by tests/python/keywords_test.py --bless.
     key_file: StrPath | None = None,
     key_env: str | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -476,6 +483,7 @@ def verify_against(
     rename: NameMap | None = None,
     dtype: Casts | None = None,
     unmatched: Literal["copy", "drop", "error"] | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -496,6 +504,7 @@ def digest(
     key_env: str | None = None,
     include: Texts | None = None,
     exclude: Texts | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -518,6 +527,7 @@ def diff(
     key_env: str | None = None,
     include: Texts | None = None,
     exclude: Texts | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -542,6 +552,7 @@ def merge(
     unmatched: Literal["copy"] | None = None,
     partial: bool | None = None,
     memory_limit: Size | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -567,10 +578,12 @@ def recode(
     encrypt: Literal["AES-GCM", "AES-CBC", "SM4-CBC"] | None = None,
     encrypt_key_file: StrPath | None = None,
     encrypt_key_env: str | None = None,
+    decrypt: bool | None = None,
     crc: bool | None = None,
     rename: NameMap | None = None,
     unmatched: Literal["copy", "error"] | None = None,
     no_checksum: bool | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
