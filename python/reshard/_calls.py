@@ -119,6 +119,7 @@ def convert(
     exclude: Texts | None = None,
     weights_only: bool | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
     dtype_overflow: Literal["warn", "error"] | None = None,
     unmatched: Literal["copy", "drop", "error"] | None = None,
@@ -129,6 +130,7 @@ def convert(
     no_checksum: bool | None = None,
     memory_limit: Size | None = None,
     io: str | None = None,
+    retries: int | None = None,
     shard: Shard | None = None,
     wait: int | None = None,
     # Its own.
@@ -183,7 +185,9 @@ def report(
     exclude: Texts | None = None,
     weights_only: bool | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
+    retries: int | None = None,
     # Its own.
     param: Texts | None = None,
     progress: ProgressChoice = None,
@@ -203,6 +207,7 @@ def infer_strategy(
     # Options of infer_strategy, written by tests/python/keywords_test.py --bless.
     reference: StrPath,
     force: bool | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -262,6 +267,7 @@ def convert_strategy(
     # Options of convert_strategy, written by tests/python/keywords_test.py --bless.
     force: bool | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     # Its own.
 ) -> StrategyReport:
     """Writes a strategy in JSON if the name of `output` ends in .json, else in protobuf."""
@@ -316,6 +322,7 @@ def plan(
     exclude: Texts | None = None,
     weights_only: bool | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
     dtype_overflow: Literal["warn", "error"] | None = None,
     unmatched: Literal["copy", "drop", "error"] | None = None,
@@ -326,6 +333,7 @@ def plan(
     no_checksum: bool | None = None,
     memory_limit: Size | None = None,
     io: str | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -364,6 +372,7 @@ def target(
     exclude: Texts | None = None,
     weights_only: bool | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
     unmatched: Literal["copy", "drop", "error"] | None = None,
     check_replicas: bool | Literal["none", "sample", "all"] | None = None,
@@ -372,6 +381,7 @@ def target(
     partial: bool | None = None,
     no_checksum: bool | None = None,
     memory_limit: Size | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -417,6 +427,7 @@ def mount(
     exclude: Texts | None = None,
     weights_only: bool | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
     unmatched: Literal["copy", "drop", "error"] | None = None,
     check_replicas: bool | Literal["none", "sample", "all"] | None = None,
@@ -425,6 +436,7 @@ def mount(
     partial: bool | None = None,
     no_checksum: bool | None = None,
     memory_limit: Size | None = None,
+    retries: int | None = None,
     # Its own.
     cache: bool | None = None,
     allow_other: bool | None = None,
@@ -442,6 +454,7 @@ def verify(
     # Options of verify, written by tests/python/keywords_test.py --bless.
     key_file: StrPath | None = None,
     key_env: str | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -488,8 +501,10 @@ def verify_against(
     exclude: Texts | None = None,
     weights_only: bool | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     dtype: Casts | None = None,
     unmatched: Literal["copy", "drop", "error"] | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -510,6 +525,7 @@ def digest(
     key_env: str | None = None,
     include: Texts | None = None,
     exclude: Texts | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -532,6 +548,7 @@ def diff(
     key_env: str | None = None,
     include: Texts | None = None,
     exclude: Texts | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -557,6 +574,7 @@ def merge(
     unmatched: Literal["copy"] | None = None,
     partial: bool | None = None,
     memory_limit: Size | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
@@ -582,10 +600,13 @@ def recode(
     encrypt: Literal["AES-GCM", "AES-CBC", "SM4-CBC"] | None = None,
     encrypt_key_file: StrPath | None = None,
     encrypt_key_env: str | None = None,
+    decrypt: bool | None = None,
     crc: bool | None = None,
     rename: NameMap | None = None,
+    name_rules: str | None = None,
     unmatched: Literal["copy", "error"] | None = None,
     no_checksum: bool | None = None,
+    retries: int | None = None,
     # Its own.
     jobs: int | None = None,
     progress: ProgressChoice = None,
