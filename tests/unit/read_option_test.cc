@@ -126,6 +126,14 @@ TEST(ReadOption, CountsAreWholeNumbersFromOneOn) {
   }
 }
 
+TEST(ReadOption, RetriesAreAWholeNumber) {
+  EXPECT_EQ(Value<uint64_t>("retries", {"0"}), 0U);
+  EXPECT_EQ(Value<uint64_t>("retries", {"12"}), 12U);
+  for (const char* text : {"", "-1", "1.5", "a", "9999999999"}) {
+    ExpectRefused("retries", {text}, "whole number");
+  }
+}
+
 TEST(ReadOption, IoIsOneWayOrOneOfEach) {
   const auto io = Value<IoChoice>("io", {"buffered,map"});
   EXPECT_EQ(io.source, IoChoice::Source::kMap);
@@ -156,6 +164,7 @@ OptionValue Sample(const Option& option) {
     case OptionType::kSize:
     case OptionType::kDecimalSize:
     case OptionType::kSeconds:
+    case OptionType::kNumber:
       return uint64_t{77};
     case OptionType::kParameterCount:
       return RoundedCount{6, 2};
@@ -205,7 +214,7 @@ void ExpectPlaces(uint32_t calls) {
 
 TEST(OptionTable, EachCallHasAPlaceForItsOptions) {
   ExpectPlaces<ConvertOptions>(kConvertCall | kPlanCall);
-  ExpectPlaces<ConversionSpec>(kAgainstCall);
+  ExpectPlaces<AgainstOptions>(kAgainstCall);
   ExpectPlaces<ViewedConversion>(kCatCall | kViewCall | kMountCall);
   ExpectPlaces<RecodeOptions>(kRecodeCall);
   ExpectPlaces<MergeOptions>(kMergeCall);
