@@ -81,12 +81,12 @@ class EmptyRanksTest(program_case.ProgramCase):
     def test_errors(self):
         """A file that is empty for another reason is an error."""
         self.write("none.ckpt", b"")
-        self.reshard("inspect", "none.ckpt", code=3, says="is empty (0 bytes)")
+        self.reshard("inspect", "none.ckpt", code=3, says="found an empty file (0 bytes)")
         self.reshard("convert", "none.ckpt", "x", "--dst-strategy", "a/strategy", code=3,
-                     says="is empty (0 bytes)")
+                     says="found an empty file (0 bytes)")
         for rank in range(2):
             self.write(f"all/rank_{rank}/{rank}.ckpt", b"")
-        self.reshard("convert", "all", "x", *STRATEGY, code=3, says="is empty (0 bytes)")
+        self.reshard("convert", "all", "x", *STRATEGY, code=3, says="found an empty file (0 bytes)")
         # A file that was cut off to nothing: its shards are in no other one.
         self.reshard("convert", "a", "cut", *TO_SAME, "-q")
         self.write("cut/rank_1/checkpoint_1.ckpt", b"")

@@ -96,7 +96,7 @@ TEST_F(ConvertMemoryTest, SaysWhatIsEnough) {
     EXPECT_FALSE(fs::exists(options.target.folder));
     const std::string message = refused.status().message();
     std::smatch found;
-    if (std::regex_search(message, found, std::regex("raise it to ([0-9]+)M"))) {
+    if (std::regex_search(message, found, std::regex("Raise `memory_limit` to ([0-9]+)M"))) {
       enough = std::stoull(found[1]) * kMebi;
     }
   }

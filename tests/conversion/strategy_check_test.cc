@@ -481,7 +481,7 @@ TEST(StrategyCheckTest, APipelinesStrategyForFilesThatHoldTheOtherStageIsRefused
   const ConvertOptions& options = folder.options();
   const Status status = Convert(options).status();
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
-  EXPECT_THAT(status.message(), Naming(RankPath(0) + ": rank 0 ", "stage 0 ", "5 of the 5 ",
+  EXPECT_THAT(status.message(), Naming(RankPath(0) + ": by ", "rank 0 is in stage 0", "5 of the 5 ",
                                        "stage 1 ", "\"layer5\", \"layer6\", \"layer7\"", "s.ckpt"));
   EXPECT_FALSE(fs::exists(options.target.folder));
   const SourceSpec side = {options.source.path, options.source.strategy};
