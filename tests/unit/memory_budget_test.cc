@@ -127,7 +127,8 @@ TEST(MemoryBudget, SaysWhichLimitIsEnough) {
         ASSERT_EQ(refused.status().code(), StatusCode::kResourceExhausted) << plan_bytes;
         const std::string message = refused.status().message();
         std::smatch found;
-        ASSERT_TRUE(std::regex_search(message, found, std::regex("raise it to ([0-9]+)M")));
+        ASSERT_TRUE(
+            std::regex_search(message, found, std::regex("Raise `memory_limit` to ([0-9]+)M")));
         const auto enough = DivideMemory(std::stoull(found[1]) * kMiB, 2);
         ASSERT_TRUE(enough.ok());
         const auto fits = DivideRest(*enough, plan, held);
