@@ -21,7 +21,6 @@ constexpr NameRuleFile kNameRuleFiles[] = {
 };
 
 constexpr std::string_view kToMindFormers = ":hf-to-mindformers";
-constexpr std::string_view kToHuggingFace = ":mindformers-to-hf";
 
 std::map<std::string, std::string> Swapped(const std::map<std::string, std::string>& map) {
   std::map<std::string, std::string> swapped;

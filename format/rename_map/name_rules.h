@@ -14,6 +14,8 @@
 
 namespace reshard {
 
+inline constexpr std::string_view kToHuggingFace = ":mindformers-to-hf";
+
 // Returns the rules for "MODEL:DIRECTION" as names and patterns, or null if there are none.
 const Renames* FindNameRules(std::string_view named);
 

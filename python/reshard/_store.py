@@ -68,13 +68,7 @@ class Store:
         # encode reports a value that is not a path.
         encode(None if isinstance(self.path, dict) else self.path)
         self._given = {name: value for name, value in keywords.items() if value is not None}
-        try:
-            opened = _errors.call(WORDS, _reshard.Store.open_source, self._given)
-        except _errors.MismatchError as error:
-            there = [] if self.strategy else _strategies_at(self.path)
-            if not there:
-                raise
-            raise _errors.MismatchError(f"{error}; there is {', '.join(there)}") from None
+        opened = _errors.call(WORDS, _reshard.Store.open_source, self._given)
         self._opened: _reshard.Store | None = opened
         self.tensors = opened.tensors()
         self.others = opened.others()
@@ -160,19 +154,6 @@ class Store:
         how = {**self.how, **{name: self._places[name] for name in ("group_info", "key_file")}}
         path, strategy = self._places["path"], self._places["strategy"]
         return path, strategy, how, self.stamp(), self.contents()
-
-
-def _strategies_at(path: str | dict[int, str]) -> list[str]:
-    """The files with the name `strategy` in the folder and beside it."""
-    if isinstance(path, dict):
-        return []
-    glob = _modules.load("glob")
-    folders = (path, os.path.dirname(os.path.abspath(path)))
-    return [
-        found
-        for folder in folders
-        for found in sorted(glob.glob(os.path.join(glob.escape(folder), "strategy*")))
-    ]
 
 
 def _files_of(path: str, ends: tuple[bytes, ...]) -> list[bytes]:

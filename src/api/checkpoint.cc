@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -48,14 +49,15 @@ Result<bool> IsEncrypted(SourceFiles& files, FileId id) {
 }
 
 // Returns the first byte of the file at `path`; the pointer keeps the map. Null if the file is
-// empty, or is on a storage without maps.
+// empty, or is on a storage or a file system without maps.
 Result<std::shared_ptr<const std::byte>> MapOf(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, Storage::Of(path).Open(path));
   const std::shared_ptr<const std::byte> none;
   if (file->size() == 0 || file->pages() == nullptr) return none;
-  RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> map,
-                           file->pages()->MapWhole(MapAccess::kRead));
-  return std::shared_ptr<const std::byte>(std::move(map));
+  Result<std::shared_ptr<std::byte>> map = file->pages()->MapWhole(MapAccess::kRead);
+  if (map.status().system_error() == ENODEV) return none;  // such as a mount without page cache
+  if (!map.ok()) return map.status();
+  return std::shared_ptr<const std::byte>(*std::move(map));
 }
 
 // Whether the listed file at `path` is empty, and another listed file is not.
@@ -255,8 +257,8 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
   }
   if (state_->map == nullptr) {
     return UnsupportedError(
-        fmt::format("{}: an encrypted file cannot be viewed in place; read it through a "
-                    "ShardedCheckpoint, which copies",
+        fmt::format("{}: an encrypted file, or one that cannot be mapped, cannot be viewed in "
+                    "place; read it through a ShardedCheckpoint, which copies",
                     Escape(path())));
   }
   std::vector<std::span<const std::byte>> spans;

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "format/container_table/container_table.h"
+#include "format/rename_map/name_rules.h"
+#include "format/rename_map/renaming.h"
 #include "reshard/parameters.h"
 #include "reshard/tensor.h"
 #include "src/base/memory_check.h"
@@ -314,6 +316,30 @@ void AddNoteOfStates(const PlanFindings& findings, std::vector<std::string>& not
       states.count(), findings.parameters.size(), FormatBytes(bytes), states.Joined()));
 }
 
+// In a folder for transformers, names of MindFormers have no meaning.
+Status AddNoteOfNames(const PlanFindings& findings, std::vector<std::string>& notes) {
+  std::string best;
+  std::vector<std::string> fitting;
+  for (const std::string& rules : AllNameRules()) {
+    if (!rules.ends_with(kToHuggingFace)) continue;
+    const Renaming renaming({.rules = rules});
+    std::vector<std::string> names;
+    for (const auto& [name, parameter] : findings.parameters) {
+      RESHARD_ASSIGN_OR_RETURN(const bool changes, Changes(renaming, std::string(name)));
+      if (changes) names.push_back(Quote(name));
+    }
+    if (names.size() <= fitting.size()) continue;
+    best = rules;
+    fitting = std::move(names);
+  }
+  if (fitting.empty()) return {};
+  notes.push_back(
+      fmt::format("{} parameters have names of MindFormers, which transformers does not know: {}; "
+                  "`name_rules` {} gives them the names of Hugging Face",
+                  fitting.size(), FirstOf(fitting), best));
+  return {};
+}
+
 std::optional<FolderFamily> FamilyOf(const std::optional<TargetFormat>& format) {
   if (format == TargetFormat::kUnified) return FolderFamily::kUnified;
   if (format == TargetFormat::kHuggingFace) return FolderFamily::kHuggingFace;
@@ -477,7 +503,10 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
     told.warnings.push_back(std::move(warning));
   }
   for (Warning& warning : findings.Warnings()) told.warnings.push_back(std::move(warning));
-  if (options.target.format == TargetFormat::kHuggingFace) AddNoteOfStates(findings, told.notes);
+  if (options.target.format == TargetFormat::kHuggingFace) {
+    AddNoteOfStates(findings, told.notes);
+    RESHARD_RETURN_IF_ERROR(AddNoteOfNames(findings, told.notes));
+  }
   for (std::string& note : findings.Notes()) told.notes.push_back(std::move(note));
   return plan;
 }

@@ -312,10 +312,10 @@ Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& op
 
 // Finds files of the other format, or .ckpt files for .ckpt outputs. A safetensors file may have
 // metadata about itself, which would have to be rewritten, too.
-Result<LoneFiles> FindFilesToRecode(const RecodeOptions& options) {
+Result<LoneFiles> FindFilesToRecode(const RecodeOptions& options, bool format_stays) {
   const TargetSpec& target = options.target;
   std::vector<std::string_view> extensions = {ContainerOf(TargetFormat::kCkpt).extension};
-  if (target.format == TargetFormat::kCkpt && !options.decrypt) {
+  if (target.format == TargetFormat::kCkpt && !options.decrypt && !format_stays) {
     extensions.insert(extensions.begin(), ContainerOf(TargetFormat::kSafetensors).extension);
   }
   RESHARD_ASSIGN_OR_RETURN(LoneFiles found,
@@ -389,8 +389,11 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
   });
 }
 
-Result<ConvertReport> Recode(const RecodeOptions& options) {
+Result<ConvertReport> Recode(const RecodeOptions& given) {
   return CatchOutOfMemory([&]() -> Result<ConvertReport> {
+    RecodeOptions options = given;
+    const bool format_stays = !options.target.format;
+    if (format_stays) options.target.format = TargetFormat::kCkpt;
     const FileUse use;
     const RetryScope retries(options.run);
     TimelineRecorder timeline(false);
@@ -402,7 +405,7 @@ Result<ConvertReport> Recode(const RecodeOptions& options) {
     ConvertOptions all = static_cast<const ConvertOptions&>(options);
     all.checks.replicas = CheckChoice::Replicas::kNone;
     const Container& to = ContainerOf(*options.target.format);
-    RESHARD_ASSIGN_OR_RETURN(const LoneFiles found, FindFilesToRecode(options));
+    RESHARD_ASSIGN_OR_RETURN(const LoneFiles found, FindFilesToRecode(options, format_stays));
     std::vector<std::string> paths;
     paths.reserve(found.files.size());
     for (const LoneFile& file : found.files) {

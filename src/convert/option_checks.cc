@@ -227,8 +227,7 @@ Status CheckRecodeOptions(const RecodeOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckTakes(options, kRecodeCall, "Recode"));
   const std::optional<TargetFormat>& format = options.target.format;
   RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source.path, {}, options.target.folder));
-  if (!format || IsWholeFolder(format) ||
-      options.selection.unmatched == Selection::Unmatched::kDrop) {
+  if (IsWholeFolder(format) || options.selection.unmatched == Selection::Unmatched::kDrop) {
     return InvalidArgumentError(
         "without strategies, files are rewritten whole, as .ckpt or safetensors; use `Convert` to "
         "drop tensors or to make a folder of full tensors");

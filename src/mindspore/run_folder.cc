@@ -81,10 +81,11 @@ std::string HintOfStrategyBeside(const SourceSpec& spec) {
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   const size_t slash = path.rfind('/');
   const std::string folder(path.substr(0, slash == std::string_view::npos ? 0 : slash));
-  const std::string strategies =
+  const std::string inside = PathIn(std::string(path), kStrategyFolder);
+  if (HasStrategies(inside)) return fmt::format("; strategies are in {}", Escape(inside));
+  const std::string beside =
       slash == 0 ? fmt::format("/{}", kStrategyFolder) : PathIn(folder, kStrategyFolder);
-  if (!HasStrategies(strategies)) return {};
-  return fmt::format("; strategies are in {}", Escape(strategies));
+  return HasStrategies(beside) ? fmt::format("; strategies are in {}", Escape(beside)) : "";
 }
 
 }  // namespace reshard

@@ -213,10 +213,9 @@ constexpr Option kOptions[] = {
      .word = "format",
      .type = OptionType::kWord,
      .calls = kRecodeCall,
-     .help = "Format to write; files of the other one are read, or .ckpt files that --crc, "
-             "--encrypt, --decrypt or --rename changes",
+     .help = "Format to write, from files of the other one (default: .ckpt files stay .ckpt files, "
+             "and --crc, --encrypt, --decrypt or --rename changes them)",
      .words = kFormatsOfRanks,
-     .is_required = true,
      .place = WordAt<&Parts::target, &TargetSpec::format>},
     {.name = "files",
      .word = "files",

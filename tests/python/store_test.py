@@ -366,12 +366,8 @@ def test_errors_are_of_the_classes_that_people_catch(samples, tmp_path):
     with pytest.raises(reshard.MismatchError) as found:
         reshard.open(samples / "ckpt_8")
     assert "`" not in str(found.value)
-    # Where one could be is said, too; beside the folder as in it.
-    assert str(found.value).endswith(f"; there is {samples / 'ckpt_8' / 'strategy'}")
-    (tmp_path / "strategy_8.ckpt").touch()
-    (tmp_path / "ckpt").symlink_to(samples / "ckpt_8")
-    with pytest.raises(reshard.MismatchError, match=f", {tmp_path / 'strategy_8.ckpt'}$"):
-        reshard.open(tmp_path / "ckpt")
+    # Where one could be is said, too.
+    assert str(found.value).endswith(f"; strategies are in {samples / 'ckpt_8' / 'strategy'}")
 
 
 def test_options_are_named_as_keywords():

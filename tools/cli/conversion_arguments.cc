@@ -119,20 +119,24 @@ void MindFormersSpelling::ApplyTo(ConvertOptions& options) const {
   if (by_rank_) options.selection.ranks = {rank_.value_or(0)};
 }
 
-Status MindFormersSpelling::CheckWorldSize(const std::string& target_strategy) const {
+Status MindFormersSpelling::CheckWorldSize(const TargetSpec& target) const {
   if (!world_size_) return {};
-  int64_t ranks = 1;
-  if (!target_strategy.empty()) {
-    const Result<Strategy> strategy = ReadStrategy(target_strategy);
+  const std::string& path = target.strategy.path();
+  const Cluster& cluster = target.cluster;
+  // More ranks are refused anyway, and products stay within 64 bits.
+  const auto bounded = [](int64_t number) { return std::min<int64_t>(number, 1 << 20); };
+  int64_t ranks = bounded(cluster.tensor_parallel) * bounded(cluster.data_parallel) *
+                  bounded(cluster.pipeline_stages);
+  std::string_view of = cluster == Cluster() ? "without a target strategy" : "of the new cluster";
+  if (!path.empty()) {
+    const Result<Strategy> strategy = ReadStrategy(path);
     if (!strategy.ok()) return strategy.status();
     ranks = strategy->ranks();
+    of = "of the target strategy";
   }
   if (*world_size_ == ranks) return {};
-  return InvalidArgumentError(
-      fmt::format("--world_size: expected {}, the target ranks {}, found {}", ranks,
-                  target_strategy.empty() ? "without a target strategy"
-                                          : "of " + PrintableName(target_strategy),
-                  *world_size_));
+  return InvalidArgumentError(fmt::format(
+      "--world_size: expected {}, the target ranks {}, found {}", ranks, of, *world_size_));
 }
 
 std::optional<Warning> MindFormersSpelling::RanksLeftOut() const {

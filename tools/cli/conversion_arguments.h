@@ -34,9 +34,9 @@ class MindFormersSpelling {
   // Sets the other given values in `options`.
   void ApplyTo(ConvertOptions& options) const;
 
-  // Fails with kInvalidArgument if the target strategy has another number of ranks than
-  // --world_size. Errors: as ReadStrategy.
-  Status CheckWorldSize(const std::string& target_strategy) const;
+  // Fails with kInvalidArgument if the target's strategy or cluster has another number of ranks
+  // than --world_size. Errors: as ReadStrategy.
+  Status CheckWorldSize(const TargetSpec& target) const;
 
   // Returns a warning about the additional work that a process of MindFormers would do, or no
   // value.

@@ -114,7 +114,7 @@ int ConvertCommand::ConvertOne() {
   ConvertOptions& options = *given;
   options.waiting.report = ReportWaiting;
   const MindFormersSpelling& mindformers = arguments_.mindformers();
-  const Status world_size = mindformers.CheckWorldSize(options.target.strategy.path());
+  const Status world_size = mindformers.CheckWorldSize(options.target);
   if (!world_size.ok()) return Fail(world_size);
   std::optional<ReportContent> content;
   const Status stays = file_use().AddOutput(page_);

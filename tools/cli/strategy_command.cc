@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 #include "reshard/strategy.h"
@@ -64,10 +65,10 @@ int StrategyShowCommand::Run() {
 
 int StrategyShowCommand::ShowMap(const Strategy& strategy) {
   ParameterMap map{.name = mapped_};
-  std::vector<std::string> names;
+  std::set<std::string> names;
   const auto add = [&](const Strategy& side) -> Result<MappedStrategy> {
     for (const Strategy::Stage& stage : side.stages()) {
-      for (const auto [name, layout] : stage) names.emplace_back(name);
+      for (const auto [name, layout] : stage) names.emplace(name);
     }
     return MapOf(side, mapped_);
   };
@@ -83,9 +84,9 @@ int StrategyShowCommand::ShowMap(const Strategy& strategy) {
     map.after = *std::move(after);
   }
   if (map.before.stages.empty() && (!map.after || map.after->stages.empty())) {
-    return Fail(NotFoundError(fmt::format("the strategy has no parameter \"{}\"; {}",
-                                          PrintableName(mapped_),
-                                          NamesMeant(mapped_, names, "reshard strategy show"))));
+    return Fail(NotFoundError(
+        fmt::format("the strategy has no parameter \"{}\"; {}", PrintableName(mapped_),
+                    NamesMeant(mapped_, {names.begin(), names.end()}, "reshard strategy show"))));
   }
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
