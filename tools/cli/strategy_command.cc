@@ -177,7 +177,8 @@ StrategyMakeCommand::StrategyMakeCommand(CLI::App& parent)
   AddPositional(
       app(), "SPEC", options_.spec,
       "JSON file with the number of devices and cuts by name pattern; with --like there is "
-      "none, and OUT comes first");
+      "none, and OUT comes first")
+      ->required(false);
   app()
       .add_option("OUT", options_.output, "File to write: JSON if it ends in .json, else protobuf")
       ->type_name("");
@@ -194,7 +195,9 @@ int StrategyMakeCommand::Run() {
   if (!options_.like.path.empty() && options_.output.empty()) {
     options_.output = std::exchange(options_.spec, {});
   }
-  if (options_.output.empty()) return Fail(InvalidArgumentError("OUT is required"));
+  if (options_.output.empty()) {
+    return Fail(InvalidArgumentError("expected SPEC OUT, or OUT alone with --like"));
+  }
   const Result<StrategyReport> report = MakeStrategy(options_);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
