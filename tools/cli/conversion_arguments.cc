@@ -127,12 +127,12 @@ Status MindFormersSpelling::CheckWorldSize(const TargetSpec& target) const {
   const auto bounded = [](int64_t number) { return std::min<int64_t>(number, 1 << 20); };
   int64_t ranks = bounded(cluster.tensor_parallel) * bounded(cluster.data_parallel) *
                   bounded(cluster.pipeline_stages);
-  std::string_view of = cluster == Cluster() ? "without a target strategy" : "of the new cluster";
+  std::string of = cluster == Cluster() ? "without a target strategy" : "of the new cluster";
   if (!path.empty()) {
     const Result<Strategy> strategy = ReadStrategy(path);
     if (!strategy.ok()) return strategy.status();
     ranks = strategy->ranks();
-    of = "of the target strategy";
+    of = "of " + PrintableName(path);
   }
   if (*world_size_ == ranks) return {};
   return InvalidArgumentError(fmt::format(
