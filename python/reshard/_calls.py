@@ -593,7 +593,7 @@ def recode(
     # Options of recode, written by tests/python/keywords_test.py --bless.
     force: bool | None = None,
     resume: bool | Literal["verify"] | None = None,
-    format: Literal["ckpt", "safetensors"],
+    format: Literal["ckpt", "safetensors"] | None = None,
     files: str | None = None,
     key_file: StrPath | None = None,
     key_env: str | None = None,
