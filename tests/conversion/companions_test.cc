@@ -43,7 +43,8 @@ constexpr const char* kConfig = R"({"model_type": "llama", "torch_dtype": "float
 
 std::string Tokenizer() {  // of several chunks
   std::string bytes;
-  for (int i = 0; bytes.size() < (size_t{9} << 19); ++i) bytes += std::to_string(i * 7919) + ",";
+  for (uint64_t i = 0; bytes.size() < (size_t{9} << 19); ++i)
+    bytes += std::to_string(i * 7919) + ",";
   return bytes;
 }
 

@@ -101,12 +101,12 @@ TEST_F(RunFolderTest, PatternsAndFilesAreTakenThemselves) {
   EXPECT_EQ(Found({}).path, "");
 }
 
-TEST_F(RunFolderTest, AdvisesStrategiesBeside) {
+TEST_F(RunFolderTest, AdvisesStrategiesInItAndBeside) {
   const std::string hint = "; strategies are in " + Path("strategy");
   EXPECT_EQ(HintOfStrategyBeside({.path = Path("checkpoint")}), hint);
   EXPECT_EQ(HintOfStrategyBeside({.path = Path("checkpoint/")}), hint);
   EXPECT_EQ(HintOfStrategyBeside({.path = Path("checkpoint"), .strategy = "s.ckpt"}), "");
-  EXPECT_EQ(HintOfStrategyBeside({.path = Path()}), "");
+  EXPECT_EQ(HintOfStrategyBeside({.path = Path()}), hint);  // in it
   EXPECT_EQ(HintOfStrategyBeside({}), "");
 }
 

@@ -143,7 +143,8 @@ TEST_F(TargetJobTest, RefusesTheManifestOfAnotherPlan) {
   const Contents before = Everything(Target());
   const auto refused = Run(zero_);
   EXPECT_EQ(refused.status().code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(refused.status().message(), Naming("manifest.json: ", "1 ", "plan bbbb"));
+  EXPECT_THAT(refused.status().message(),
+              Naming("manifest.json: ", "1 files of another conversion"));
   EXPECT_EQ(Everything(Target()), before);
 
   const auto forced = Run(zero_, true);
