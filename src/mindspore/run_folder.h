@@ -20,7 +20,7 @@ SourceSpec InRunFolder(const SourceSpec& spec, std::vector<std::string>& notes);
 SourceSpec InRunFolder(const SourceSpec& spec);
 
 // Returns advice for a source without a strategy: "; strategies are in output/strategy", if a
-// folder strategy/ with strategies lies beside the path. Else "".
+// folder strategy/ with strategies lies in the path or beside it. Else "".
 std::string HintOfStrategyBeside(const SourceSpec& spec);
 
 }  // namespace reshard
