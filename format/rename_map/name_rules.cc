@@ -42,8 +42,8 @@ AllRules ReadAllRules() {
 }
 
 const AllRules& RulesByName() {
-  static const AllRules all = ReadAllRules();
-  return all;
+  static const AllRules kAll = ReadAllRules();
+  return kAll;
 }
 
 }  // namespace

@@ -347,7 +347,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
         CheckReplacesNoInput(source, fmt::format("{}/{}", target.folder, name)));
   }
   spec.stamps = StampsOf(source);
-  ConversionSpec stated = options;
+  ConversionSpec stated = static_cast<const ConversionSpec&>(options);
   if (!source.each_alone()) stated.source = source.spec();
   spec.origin = EncodeOrigin(stated, {.plan = spec.fingerprint,
                                       .source_strategy = spec.source_strategy,

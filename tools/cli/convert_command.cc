@@ -73,15 +73,13 @@ constexpr const char* kOfSourceFiles =
 }  // namespace
 
 ConvertCommand::ConvertCommand(CLI::App& parent)
-    : Command(
-          parent, "convert", "Convert a checkpoint to another sharding, as a copy",
-          {"reshard convert ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
-           "reshard convert ckpt_8 first --src-strategy s8/ --dst-strategy s4/ --rank 0",
-           "reshard convert ckpt_8 full --src-strategy s8.ckpt        # full tensors in one file",
-           "reshard convert full/rank_0/checkpoint_0.ckpt ckpt_2 --tp 2  # a strategy made on the "
-           "way",
-           "reshard convert 'run/node{rank}/net-1_100.ckpt' other --src-strategy s8.ckpt",
-           kOfSourceFiles}) {
+    : Command(parent, "convert", "Convert a checkpoint to another sharding, as a copy",
+              {"reshard convert ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
+               "reshard convert ckpt_8 first --src-strategy s8/ --dst-strategy s4/ --rank 0",
+               "reshard convert ckpt_8 full --src-strategy s8.ckpt        # full tensors",
+               "reshard convert full/rank_0/checkpoint_0.ckpt ckpt_2 --tp 2",
+               "reshard convert 'run/node{rank}/net-1_100.ckpt' other --src-strategy s8.ckpt",
+               kOfSourceFiles}) {
   AddJsonLinesOption();
   arguments_.AddTo(app(), kConvertCall);
   FindOption(app(), "--wait")->needs(FindOption(app(), "--shard"));
