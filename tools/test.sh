@@ -381,6 +381,9 @@ run_all() {
     if build/venv/bin/python tests/differential/name_rules.py --is-possible; then
       start_comparison name_rules build/venv/bin/python tests/differential/name_rules.py \
         --reshard build/release/bin/reshard
+      start_comparison mindformers_resume build/venv/bin/python \
+        tests/differential/mindformers_resume.py --mindformers build/venv/lib/python3.*/site-packages \
+        --reshard build/release/bin/reshard --gen build/release/bin/reshard-gen
     else
       did_not_run name_rules "MindFormers and torch are not in build/venv"
     fi
