@@ -6,6 +6,7 @@
 #include <map>
 
 #include "format/rename_map/rename_map_codec.h"
+#include "format/rename_map/renaming.h"
 #include "src/base/quote.h"
 
 namespace reshard {
@@ -22,20 +23,14 @@ constexpr NameRuleFile kNameRuleFiles[] = {
 
 constexpr std::string_view kToMindFormers = ":hf-to-mindformers";
 
-std::map<std::string, std::string> Swapped(const std::map<std::string, std::string>& map) {
-  std::map<std::string, std::string> swapped;
-  for (const auto& [from, to] : map) swapped.emplace(to, from);
-  return swapped;
-}
-
 using AllRules = std::map<std::string, Renames, std::less<>>;
 
 AllRules ReadAllRules() {
   AllRules all;
   for (const auto& [model, json] : kNameRuleFiles) {
-    Renames rules = ParseRenameMap(std::string(model), json).value();  // a test parses all
-    Renames back{Swapped(rules.names), Swapped(rules.patterns)};
-    all.emplace(std::string(model).append(kToHuggingFace), std::move(back));
+    // A test parses all, and goes both ways.
+    Renames rules = ParseRenameMap(std::string(model), json).value();
+    all.emplace(std::string(model).append(kToHuggingFace), InverseOf(rules).value());
     all.emplace(std::string(model).append(kToMindFormers), std::move(rules));
   }
   return all;

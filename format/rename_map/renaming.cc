@@ -132,6 +132,17 @@ Renaming::Renaming(Renames renames)
     : renames_(std::move(renames)), rules_(FindNameRules(renames_.rules)) {}
 
 Result<const std::string*> Renaming::NewName(const std::string& name, std::string& made) const {
+  RESHARD_ASSIGN_OR_RETURN(const std::string* const found, Find(name, made));
+  return found != nullptr ? found : &name;
+}
+
+bool Renaming::Fits(const std::string& name) const {
+  std::string made;
+  const Result<const std::string*> found = Find(name, made);
+  return !found.ok() || *found != nullptr;
+}
+
+Result<const std::string*> Renaming::Find(const std::string& name, std::string& made) const {
   for (const Renames* renames : {&renames_, rules_}) {
     if (renames == nullptr) continue;
     const auto renamed = renames->names.find(name);
@@ -139,18 +150,7 @@ Result<const std::string*> Renaming::NewName(const std::string& name, std::strin
     RESHARD_ASSIGN_OR_RETURN(const bool fits, ByPatterns(renames->patterns, name, made));
     if (fits) return &made;
   }
-  return &name;
-}
-
-bool Renaming::Fits(const std::string& name) const {
-  for (const Renames* renames : {&renames_, rules_}) {
-    if (renames == nullptr) continue;
-    if (renames->names.contains(name)) return true;
-    for (const auto& [pattern, new_name] : renames->patterns) {
-      if (NameByPattern(pattern, new_name, name)) return true;
-    }
-  }
-  return false;
+  return nullptr;
 }
 
 Status RulesDoNotFit(const std::string& rules, const std::string& name) {

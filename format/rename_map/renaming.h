@@ -49,6 +49,9 @@ class Renaming {
   bool Fits(const std::string& name) const;
 
  private:
+  // Returns the new name by an entry that matches; null if none does. Else as NewName.
+  Result<const std::string*> Find(const std::string& name, std::string& made) const;
+
   Renames renames_;
   const Renames* rules_ = nullptr;  // a constant
 };

@@ -212,9 +212,9 @@ Result<CommitReport> CommitWorkers(const std::string& target, const LockWaiting&
 //
 // `source.path` is a file or a folder. Of a folder, Recode takes all files in the other format than
 // `target.format`, which is kCkpt or kSafetensors. It looks in the sub-folders whose names begin
-// with "rank" or, if there are none, in the folder itself. If there are none of the other format,
-// it takes `.ckpt` files to `.ckpt`, provided that an option changes them: a CRC, encryption, new
-// names or `decrypt`.
+// with "rank" or, if there are none, in the folder itself. If there are none, or no `format` is
+// given, it takes `.ckpt` files to `.ckpt`; a CRC, encryption, new names or `decrypt` has to change
+// them.
 // Each output gets the path of its source below that folder, with the extension of its format.
 // `target.folder` is made if it does not exist. It may be the source's own, but no output may be a
 // source. Safetensors files cannot hold texts: these are left out with a warning, or refused with

@@ -614,9 +614,9 @@ def recode(
 ) -> RecodeReport:
     """Writes each file in the other format, or a .ckpt file changed, and cuts no tensors.
 
-    `source` is a file, or a folder. In a folder it reads all files of the other format. If there
-    are none, `crc`, `encrypt`, `decrypt` and `rename` change .ckpt files. `files`, a regular
-    expression, restricts the files to matching names.
+    `source` is a file, or a folder. In a folder it reads all files of the other `format`. Without
+    `format`, or if there are none, `crc`, `encrypt`, `decrypt` and `rename` change .ckpt files.
+    `files`, a regular expression, restricts the files to matching names.
     """
     return _run(_reshard.recode, dict(locals()))
 

@@ -3,6 +3,7 @@ fields serves all results."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -98,18 +99,12 @@ class _Parts(NamedTuple):
     tables: list[_Table]
 
 
-def _relations(value: Any) -> str:
-    """How many rows there are of each relation, of a comparison."""
-    if is_mapping(value) or not hasattr(value[0], "relation"):
-        return ""
-    counts: dict[str, int] = {}
-    for row in value:
-        counts[row.relation] = counts.get(row.relation, 0) + 1
-    return ", ".join(f"{count} {relation}" for relation, count in counts.items())
+def _is_comparison(value: Any) -> bool:
+    return is_tuple(value) and hasattr(value[0], "relation")
 
 
 def _table(name: str, value: Any) -> _Table:
-    if _relations(value):  # the news first
+    if _is_comparison(value):  # the news first
         value = sorted(value, key=lambda row: row.relation == "equal")
     keys = list(value)[:MOST_ROWS] if is_mapping(value) else []
     rows = [value[key] for key in keys] if keys else value[:MOST_ROWS]
@@ -134,7 +129,9 @@ def _parts(result: Any, prefix: str = "") -> _Parts:
         if name in ("warnings", "notes", "errors"):
             parts.texts.extend((full[:-1], _text_of(item)) for item in value)
         elif _are_results(value):
-            if words := _relations(value):
+            if _is_comparison(value):
+                counts = Counter(row.relation for row in value).items()
+                words = ", ".join(f"{count} {relation}" for relation, count in counts)
                 parts.facts.append((full, words))
             parts.tables.append(_table(full, value))
         else:

@@ -45,11 +45,9 @@ namespace {
 Status CheckOptions(const AgainstOptions& options) {
   RESHARD_RETURN_IF_ERROR(
       CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
-  RESHARD_ASSIGN_OR_RETURN(const bool needs_none,
-                           IsWithoutStrategies(options.source, options.target));
   const SourceSpec source = InRunFolder(options.source);
-  if (source.strategy.empty() && options.target.strategy.empty() && !HasCluster(options.target) &&
-      !needs_none) {
+  RESHARD_ASSIGN_OR_RETURN(const bool lacks_strategies, LacksStrategies(source, options.target));
+  if (lacks_strategies) {
     return InvalidArgumentError(
         "`source.strategy` and `target.strategy` are missing; give the strategies of the "
         "conversion" +

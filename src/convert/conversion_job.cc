@@ -337,8 +337,10 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   const bool copies = std::any_of(work.targets.begin(), work.targets.end(), [](const auto& file) {
     return file.kind == FileKind::kCompanion;
   });
-  for (const ChosenFile& file : source.companions()) {
-    if (copies) spec.sources.push_back({file.relative_path, file.identity.size()});
+  if (copies) {
+    for (const ChosenFile& file : source.companions()) {
+      spec.sources.push_back({file.relative_path, file.identity.size()});
+    }
   }
   spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);
   for (const std::string& name :

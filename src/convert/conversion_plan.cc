@@ -319,24 +319,24 @@ void AddNoteOfStates(const PlanFindings& findings, std::vector<std::string>& not
 // In a folder for transformers, names of MindFormers have no meaning.
 Status AddNoteOfNames(const PlanFindings& findings, std::vector<std::string>& notes) {
   std::string best;
-  std::vector<std::string> fitting;
+  FirstFew fitting;
   for (const std::string& rules : AllNameRules()) {
     if (!rules.ends_with(kToHuggingFace)) continue;
     const Renaming renaming({.rules = rules});
-    std::vector<std::string> names;
+    FirstFew names;
     for (const auto& [name, parameter] : findings.parameters) {
-      RESHARD_ASSIGN_OR_RETURN(const bool changes, Changes(renaming, std::string(name)));
-      if (changes) names.push_back(Quote(name));
+      RESHARD_ASSIGN_OR_RETURN(const bool changes, Changes(renaming, name));
+      if (changes) names.Add(Quote(name));
     }
-    if (names.size() <= fitting.size()) continue;
+    if (names.count() <= fitting.count()) continue;
     best = rules;
     fitting = std::move(names);
   }
-  if (fitting.empty()) return {};
+  if (fitting.count() == 0) return {};
   notes.push_back(
       fmt::format("{} parameters have names of MindFormers, which transformers does not know: {}; "
                   "`name_rules` {} gives them the names of Hugging Face",
-                  fitting.size(), FirstOf(fitting), best));
+                  fitting.count(), fitting.Joined(), best));
   return {};
 }
 

@@ -237,8 +237,8 @@ Status OpenedSource::FitTargetNames(const Renaming& renaming) {
     const auto table = tables_.Get(chosen()[i].id);
     if (!table.ok()) continue;  // reading its tensors reports that
     for (const StoredArray& array : (*table)->arrays()) {
-      RESHARD_ASSIGN_OR_RETURN(const bool changes, Changes(renaming, std::string(array.name)));
-      has_old_names = has_old_names || changes;
+      RESHARD_ASSIGN_OR_RETURN(has_old_names, Changes(renaming, std::string(array.name)));
+      if (has_old_names) break;
     }
   }
   if (!has_old_names) return {};

@@ -119,15 +119,14 @@ Status CheckOutside(const std::string& target, const std::string& source) {
                   Escape(target), Escape(source)));
 }
 
-Result<bool> IsWithoutStrategies(const SourceSpec& given, const TargetSpec& target) {
-  const SourceSpec source = InRunFolder(given);
+Result<bool> LacksStrategies(const SourceSpec& source, const TargetSpec& target) {
   if (!source.strategy.empty() || !target.strategy.empty() || HasCluster(target)) return false;
-  if (IsWholeFolder(target.format)) return true;
-  if (!target.format || source.path.empty() || IsRankPattern(source.path)) return false;
+  if (IsWholeFolder(target.format)) return false;
+  if (!target.format || source.path.empty() || IsRankPattern(source.path)) return true;
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source.path).KindOf(source.path));
-  if (kind != PathKind::kDirectory) return false;
+  if (kind != PathKind::kDirectory) return true;
   RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> folder, FindFullFolder(source.path));
-  return folder.has_value();
+  return !folder.has_value();
 }
 
 namespace {
@@ -150,11 +149,10 @@ Status CheckClusterAlone(const TargetSpec& target) {
 
 Status CheckSpec(const ConversionSpec& spec) {
   RESHARD_RETURN_IF_ERROR(CheckFormat(spec.target, spec.selection));
-  RESHARD_ASSIGN_OR_RETURN(const bool needs_none, IsWithoutStrategies(spec.source, spec.target));
-  RESHARD_RETURN_IF_ERROR(CheckClusterAlone(spec.target));
   const SourceSpec source = InRunFolder(spec.source);
-  if (source.strategy.empty() && spec.target.strategy.empty() && !HasCluster(spec.target) &&
-      !needs_none) {
+  RESHARD_ASSIGN_OR_RETURN(const bool lacks_strategies, LacksStrategies(source, spec.target));
+  RESHARD_RETURN_IF_ERROR(CheckClusterAlone(spec.target));
+  if (lacks_strategies) {
     RESHARD_RETURN_IF_ERROR(CheckSourceExists(spec.source));
     return InvalidArgumentError(
         "no strategy is given. If the source is sharded, give `source.strategy`. To write shards, "

@@ -31,10 +31,10 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection);
 // Returns whether the target is a cluster whose strategy is made.
 inline bool HasCluster(const TargetSpec& target) { return target.cluster != Cluster(); }
 
-// Returns whether full tensors should become full tensors in another form, which needs no strategy.
-// It is so for any full tensors in a folder of full tensors. It is so for the tensors of such a
-// folder in one file if a format is given. Errors: as FindFullFolder; kIo.
-Result<bool> IsWithoutStrategies(const SourceSpec& given, const TargetSpec& target);
+// Returns whether no strategy is given, and one is needed. `source` is InRunFolder's. Full tensors
+// need none to become full tensors in another form: any in a folder of full tensors, and those of
+// such a folder in one file if a format is given. Errors: as FindFullFolder; kIo.
+Result<bool> LacksStrategies(const SourceSpec& source, const TargetSpec& target);
 
 // The folder `target` must not be, or lie in, the folder or file `source`.
 // Errors: kInvalidArgument; kIo.

@@ -18,10 +18,7 @@ Result<MappedStrategy> MapOf(const Strategy& strategy, const std::string& name) 
   for (const Strategy::Stage& stage : strategy.stages()) {
     const ParameterLayout* const layout = stage.Find(name);
     if (layout == nullptr) continue;
-    const auto& tensor_map = layout->tensor_map;
-    const size_t dims = layout->tensor_shape     ? layout->tensor_shape->size()
-                        : tensor_map.size() == 1 ? tensor_map.front().size()
-                                                 : tensor_map.size();
+    const size_t dims = layout->tensor_shape ? layout->tensor_shape->size() : DimsOf(*layout);
     const std::string where = fmt::format("{}: parameter {}", Escape(strategy.path()), Quote(name));
     RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid, MakeGrid(*layout, dims, where));
     if (layout->tensor_shape) {

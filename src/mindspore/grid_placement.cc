@@ -166,9 +166,7 @@ Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part,
         continue;
       }
       seen.insert(&layout.layout);
-      const auto& map = layout.layout.tensor_map;
-      const auto grid =
-          grids_.Get(layout.layout, map.size() == 1 ? map.front().size() : map.size(), "");
+      const auto grid = grids_.Get(layout.layout, DimsOf(layout.layout), "");
       if (grid.ok()) AddLacking(stage, **grid, lacking);
     }
   }

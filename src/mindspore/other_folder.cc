@@ -91,10 +91,11 @@ std::string DescribeMindFormers(const std::vector<DirectoryEntry>& entries) {
     return TakeNumber(stem, "-") && TakeNumber(stem, "-") &&
            (stem.ends_with("model") || stem.ends_with("opt"));
   });
-  if (Has(entries, "latest_checkpointed_iteration.txt") && files.count() == 0) {
-    return "the folder of MindFormers 2.0 checkpoints (latest_checkpointed_iteration.txt), which "
-           "reshard does not read; load one in MindFormers, and save it in rank folders or in one "
-           "file";
+  if (Has(entries, kLatestIteration) && files.count() == 0) {
+    return fmt::format(
+        "the folder of MindFormers 2.0 checkpoints ({}), which reshard does not read; load one in "
+        "MindFormers, and save it in rank folders or in one file",
+        kLatestIteration);
   }
   if (files.count() == 0 || !Has(entries, "metadata.json")) return {};
   return fmt::format(

@@ -8,8 +8,10 @@
 #include "format/container_table/container_table.h"
 #include "src/base/quote.h"
 #include "src/io/storage.h"
+#include "src/mindspore/other_folder.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/strategy_loader.h"
 
 namespace reshard {
 namespace {
@@ -17,8 +19,6 @@ namespace {
 // The names that MindFormers gives them.
 constexpr std::string_view kCheckpointFolder = "checkpoint";
 constexpr std::string_view kStrategyFolder = "strategy";
-// Of MindFormers 2.0, whose folder has no ranks.
-constexpr std::string_view kLatestIteration = "latest_checkpointed_iteration.txt";
 
 bool IsRank(const DirectoryEntry& entry) {
   return entry.is_directory && RankOfFolder(entry.name).has_value();
@@ -36,7 +36,7 @@ bool IsRunFolder(const std::string& path) {
   const auto kind = Storage::Of(checkpoints).KindOf(checkpoints);
   if (!kind.ok() || *kind != PathKind::kDirectory) return false;
   if (!AnyIn(checkpoints, [](const DirectoryEntry& entry) {
-        return IsRank(entry) || entry.name == kLatestIteration;
+        return IsRank(entry) || entry.name == kLatestIteration;  // version 2.0 has no ranks
       })) {
     return false;
   }
@@ -45,13 +45,7 @@ bool IsRunFolder(const std::string& path) {
   });
 }
 
-// Strategies have the extensions of strategy_loader.h.
-bool HasStrategies(const std::string& folder) {
-  return AnyIn(folder, [](const DirectoryEntry& entry) {
-    return entry.is_regular && !entry.name.starts_with('.') &&
-           (entry.name.ends_with(".ckpt") || entry.name.ends_with(".json"));
-  });
-}
+bool HasStrategies(const std::string& folder) { return AnyIn(folder, IsStageFile); }
 
 }  // namespace
 

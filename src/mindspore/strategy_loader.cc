@@ -83,9 +83,7 @@ Result<std::vector<StageFile>> ReadStageFiles(const std::string& folder,
   std::vector<StageFile> files;
   std::unordered_multimap<size_t, size_t> by_hash;  // of the bytes, to the place in `files`
   for (const DirectoryEntry& entry : entries) {
-    const std::string_view name = entry.name;
-    if (!entry.is_regular || name.starts_with('.')) continue;
-    if (!name.ends_with(".ckpt") && !name.ends_with(".json")) continue;
+    if (!IsStageFile(entry)) continue;
     std::string path = (std::filesystem::path(folder) / entry.name).string();
     RESHARD_ASSIGN_OR_RETURN(std::string bytes, ReadStrategyFile(path, memory));
     const size_t hash = std::hash<std::string>()(bytes);
@@ -118,6 +116,12 @@ Result<PathKind> KindOfStrategy(const std::string& path) {
 }
 
 }  // namespace
+
+bool IsStageFile(const DirectoryEntry& entry) {
+  const std::string_view name = entry.name;
+  return entry.is_regular && !name.starts_with('.') &&
+         (name.ends_with(".ckpt") || name.ends_with(".json"));
+}
 
 Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& files,
                                                   const MemoryCheck& memory) {

@@ -14,8 +14,12 @@
 #include "reshard/strategy.h"
 #include "src/base/memory_check.h"
 #include "src/mindspore/strategy_tables.h"
+#include "src/os/path_kind.h"
 
 namespace reshard {
+
+// Whether an entry of a folder counts as a strategy file.
+bool IsStageFile(const DirectoryEntry& entry);
 
 // One strategy file of a folder, whole.
 struct StageFile {

@@ -192,7 +192,8 @@ Status MindSporeTarget::FindAbsent(const std::vector<std::string>& names, int64_
 
 Result<bool> MindSporeTarget::Takes(const std::string& name, Fate fate,
                                     const std::vector<int64_t>& stages, int64_t rank) const {
-  if (!choice().Takes(name) || !choice().DependsOnMore(name)) return choice().Takes(name);
+  const bool takes_name = choice().Takes(name);
+  if (!takes_name || !choice().DependsOnMore(name)) return takes_name;
   const int64_t near = rule_.CopyRank(rank);
   RESHARD_ASSIGN_OR_RETURN(const SourceTensor found, fate == Fate::kConvert
                                                          ? source().Describe(name, near)

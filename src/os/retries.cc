@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "src/os/mount_point.h"
+#include "src/os/storage_kind.h"
 
 namespace reshard {
 namespace {
@@ -26,15 +27,6 @@ constinit thread_local Retries* retries_of_thread = nullptr;
 bool MayPass(const Status& failed) {
   const int error = failed.system_error();
   return error == EIO || error == ETIMEDOUT || error == ESTALE;
-}
-
-// By the table of mounts.
-bool IsRemoteType(std::string_view type) {
-  constexpr std::string_view kTypes[] = {"nfs",     "nfs4",   "cifs",     "smb3",   "fuse",
-                                         "fuseblk", "9p",     "virtiofs", "ceph",   "afs",
-                                         "coda",    "lustre", "gpfs",     "beegfs", "pvfs2"};
-  return type.starts_with("fuse.") ||
-         std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
 }
 
 bool IsRemotePlace(const std::string& place) {

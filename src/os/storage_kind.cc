@@ -7,7 +7,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 
 #include "src/os/system_call.h"
@@ -43,6 +45,15 @@ StorageKind StorageOf(int fd) {
     default:
       return StorageKind::kOther;
   }
+}
+
+// The file systems that StorageOf knows by numbers.
+bool IsRemoteType(std::string_view type) {
+  constexpr std::string_view kTypes[] = {"nfs",     "nfs4",   "cifs",     "smb3",   "fuse",
+                                         "fuseblk", "9p",     "virtiofs", "ceph",   "afs",
+                                         "coda",    "lustre", "gpfs",     "beegfs", "pvfs2"};
+  return type.starts_with("fuse.") ||
+         std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
 }
 
 bool HasCheapReads(int fd) {

@@ -2,6 +2,8 @@
 #ifndef RESHARD_SRC_OS_STORAGE_KIND_H_
 #define RESHARD_SRC_OS_STORAGE_KIND_H_
 
+#include <string_view>
+
 namespace reshard {
 
 enum class StorageKind {
@@ -13,6 +15,10 @@ enum class StorageKind {
 
 // Returns the kind for the open file or folder `fd`; kOther when that cannot be told. Any thread.
 StorageKind StorageOf(int fd);
+
+// Returns whether file systems of this type, by its name in the table of mounts, are kRemote. Asks
+// no file system, whose server may have died.
+bool IsRemoteType(std::string_view type);
 
 // Returns whether reads at scattered offsets cost about as much as sequential reads: in memory, and
 // on a local disk that does not rotate, as far as the kernel says so. Any thread.

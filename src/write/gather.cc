@@ -22,7 +22,6 @@ namespace {
 // first run goes from `source` to `target`.
 //
 // There are at most three rows: a run cut at its front, the whole runs, and a run cut at its end.
-// Runs that are longer than a window are rows of their own, as they are split anyway.
 Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint64_t run_length,
                     ByteRange range, WindowCopier& copier) {
   const auto run_at = [&](uint64_t i) {
@@ -48,9 +47,7 @@ Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint
   }
   if (stop <= next) return {};
   const uint64_t whole = run_at(stop - 1).length == run_length ? stop : stop - 1;
-  if (run_length > kWindowBytes) {
-    for (; next < whole; ++next) RESHARD_RETURN_IF_ERROR(copier.Add(run_at(next)));
-  } else if (next < whole) {
+  if (next < whole) {
     RunRow row = run_at(next);
     row.count = whole - next;
     row.source_stride = inner.source_stride;

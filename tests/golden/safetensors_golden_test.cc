@@ -106,23 +106,28 @@ TEST_P(RecodeGoldenTest, OutputsAreMindSporesBytes) {
   EXPECT_EQ(ReadOutputs(options.target.folder), ReadFolder(folder_ / "expected"));
 }
 
-// The keys of metadata come in any order there.
-TEST(CrcGoldenTest, SafetensorsStateMindSporesNumber) {
-  const fs::path folder = kData / "crc" / "case_000";
+// The file `name` that Recode makes of net.ckpt in `folder`, with a CRC.
+std::string RecodedWithCrc(const fs::path& folder, TargetFormat format, const std::string& name) {
   const TemporaryFolder target(MemoryFolder());
   RecodeOptions options;
   options.source.path = folder / "net.ckpt";
   options.target.folder = target.path() / "target";
-  options.target.format = TargetFormat::kSafetensors;
+  options.target.format = format;
   options.target.states_crc = true;
   const auto report = Recode(options);
-  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  return report.ok() ? ReadFile(target.path() / "target" / name) : "";
+}
+
+// The keys of metadata come in any order there.
+TEST(CrcGoldenTest, SafetensorsStateMindSporesNumber) {
+  const fs::path folder = kData / "crc" / "case_000";
   std::string expected = ReadFile(folder / "expected" / "net.safetensors");
   const std::string theirs = R"("crc_num":"3413565660","format":"ms")";
   const size_t place = expected.find(theirs);
   ASSERT_NE(place, std::string::npos);
   expected.replace(place, theirs.size(), R"("format":"ms","crc_num":"3413565660")");
-  EXPECT_EQ(ReadFile(target.path() / "target" / "net.safetensors"), expected);
+  EXPECT_EQ(RecodedWithCrc(folder, TargetFormat::kSafetensors, "net.safetensors"), expected);
 }
 
 TEST(CrcGoldenTest, TrailersOfCkptFilesAreMindSpores) {
@@ -136,15 +141,7 @@ TEST(CrcGoldenTest, TrailersOfCkptFilesAreMindSpores) {
 
 TEST(CrcGoldenTest, AddedToACkptFileItIsMindSporesFile) {
   const fs::path folder = kData / "crc" / "case_001";
-  const TemporaryFolder target(MemoryFolder());
-  RecodeOptions options;
-  options.source.path = folder / "net.ckpt";
-  options.target.folder = target.path() / "target";
-  options.target.format = TargetFormat::kCkpt;
-  options.target.states_crc = true;
-  const auto report = Recode(options);
-  ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_EQ(ReadFile(target.path() / "target" / "net.ckpt"),
+  EXPECT_EQ(RecodedWithCrc(folder, TargetFormat::kCkpt, "net.ckpt"),
             ReadFile(folder / "expected" / "net.ckpt"));
 }
 

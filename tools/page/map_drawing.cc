@@ -21,30 +21,8 @@ constexpr size_t kMostStagesDrawn = 4;
 // Ranks as they are need no more than this; else a shorter form is tried.
 constexpr size_t kShortText = 16;
 
-struct RankRange {
-  int64_t first = 0;
-  int64_t last = 0;
-};
-
-std::string RangeText(const RankRange& range) {
-  return range.first == range.last ? fmt::format("{}", range.first)
-                                   : fmt::format("{}-{}", range.first, range.last);
-}
-
-std::vector<RankRange> RangesIn(const std::vector<int64_t>& ranks) {
-  std::vector<RankRange> ranges;
-  for (const int64_t rank : ranks) {
-    if (!ranges.empty() && ranges.back().last + 1 == rank) {
-      ranges.back().last = rank;
-    } else {
-      ranges.push_back({rank, rank});
-    }
-  }
-  return ranges;
-}
-
 // Whether the ranges have one length and one distance.
-bool AreRegular(const std::vector<RankRange>& ranges) {
+bool AreRegular(const std::vector<ConsecutiveRanks>& ranges) {
   for (size_t i = 1; i < ranges.size(); ++i) {
     if (ranges[i].last - ranges[i].first != ranges[0].last - ranges[0].first) return false;
     if (ranges[i].first - ranges[i - 1].first != ranges[1].first - ranges[0].first) return false;
@@ -248,20 +226,20 @@ void DrawSide(std::string_view word, const MappedStrategy& side, bool every_box,
 }  // namespace
 
 std::string ShortRanks(const std::vector<int64_t>& ranks) {
-  const std::vector<RankRange> ranges = RangesIn(ranks);
+  const std::vector<ConsecutiveRanks> ranges = ConsecutiveIn(ranks);
   if (ranges.empty()) return "-";
   std::string all;
-  for (const RankRange& range : ranges) {
-    all += (all.empty() ? "" : ",") + RangeText(range);
+  for (const ConsecutiveRanks& range : ranges) {
+    all += (all.empty() ? "" : ",") + FormatConsecutive(range);
     if (all.size() > kShortText && ranges.size() > 2) break;
   }
   if (all.size() <= kShortText || ranges.size() <= 2) return all;
   if (AreRegular(ranges)) {
-    return fmt::format("{},{},...,{}", RangeText(ranges[0]), RangeText(ranges[1]),
-                       RangeText(ranges.back()));
+    return fmt::format("{},{},...,{}", FormatConsecutive(ranges[0]), FormatConsecutive(ranges[1]),
+                       FormatConsecutive(ranges.back()));
   }
-  return fmt::format("{},{},... ({} ranks)", RangeText(ranges[0]), RangeText(ranges[1]),
-                     ranks.size());
+  return fmt::format("{},{},... ({} ranks)", FormatConsecutive(ranges[0]),
+                     FormatConsecutive(ranges[1]), ranks.size());
 }
 
 std::string DrawMap(const ParameterMap& map, bool every_box) {

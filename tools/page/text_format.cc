@@ -122,15 +122,28 @@ std::string FormatCount(uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::vector<ConsecutiveRanks> ConsecutiveIn(const std::vector<int64_t>& ranks) {
+  std::vector<ConsecutiveRanks> ranges;
+  for (const int64_t rank : ranks) {
+    if (!ranges.empty() && ranges.back().last + 1 == rank) {
+      ranges.back().last = rank;
+    } else {
+      ranges.push_back({rank, rank});
+    }
+  }
+  return ranges;
+}
+
+std::string FormatConsecutive(const ConsecutiveRanks& range) {
+  return range.first == range.last ? fmt::format("{}", range.first)
+                                   : fmt::format("{}-{}", range.first, range.last);
+}
+
 std::string FormatRanks(const std::vector<int64_t>& ranks) {
   if (ranks.empty()) return "none";
   std::string out;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (!out.empty()) out += ", ";
-    out += last == i ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[last]);
-    i = last + 1;
+  for (const ConsecutiveRanks& range : ConsecutiveIn(ranks)) {
+    out += (out.empty() ? "" : ", ") + FormatConsecutive(range);
   }
   return out;
 }

@@ -40,6 +40,18 @@ std::string FormatClock(double seconds);
 // Returns "1 file" or "3 files".
 std::string FormatCount(uint64_t count, std::string_view noun);
 
+// From the first to the last rank.
+struct ConsecutiveRanks {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+// Returns the runs of consecutive numbers among ascending ranks.
+std::vector<ConsecutiveRanks> ConsecutiveIn(const std::vector<int64_t>& ranks);
+
+// Returns "0-3", or "8" for a single rank.
+std::string FormatConsecutive(const ConsecutiveRanks& range);
+
 // Returns ascending ranks as "0-3, 8", or "none".
 std::string FormatRanks(const std::vector<int64_t>& ranks);
 
