@@ -21,9 +21,8 @@ Status LocalFile::ReadAt(uint64_t offset, std::span<std::byte> destination) cons
   Result<size_t> count = ReadInputFile(descriptor_.get(), path(), offset, destination);
   if (!count.ok() && retries_ != nullptr) {
     const auto is_remote = [this] { return IsOnRemote(descriptor_.get()); };
-    const auto read_again = [&](const Status& failed) {
-      const Status opened = failed.system_error() == ESTALE ? Reopen() : Status();
-      if (!opened.ok()) return opened;
+    const auto read_again = [&](const Status& failed) -> Status {
+      if (failed.system_error() == ESTALE) RESHARD_RETURN_IF_ERROR(Reopen());
       count = ReadInputFile(descriptor_.get(), path(), offset, destination);
       return count.status();
     };
