@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "src/base/json_reader.h"
+#include "src/base/json_string.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
 namespace reshard {
 namespace {
 
-constexpr std::string_view kPatterns = "patterns";
+constexpr char kPatterns[] = "patterns";
 
 // The first value that has no place in a rename map ends the reading.
 class RenameReader final : public JsonReader {
@@ -61,12 +61,29 @@ class RenameReader final : public JsonReader {
   bool has_patterns_ = false;  // there was their object
 };
 
+// Returns an object of JSON texts, whose end `indent` precedes.
+std::string ObjectOf(const std::map<std::string, std::string>& texts, const std::string& indent) {
+  if (texts.empty()) return "{}";
+  std::string object;
+  for (const auto& [key, text] : texts) {
+    object +=
+        fmt::format("{}\n{}  {}: {}", object.empty() ? "{" : ",", indent, JsonString(key), text);
+  }
+  return fmt::format("{}\n{}}}", object, indent);
+}
+
+std::map<std::string, std::string> TextsOf(const std::map<std::string, std::string>& names) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [from, to] : names) texts.emplace(from, JsonString(to));
+  return texts;
+}
+
 }  // namespace
 
 std::string RenameMapText(const Renames& renames) {
-  nlohmann::json map = renames.names;
-  if (!renames.patterns.empty()) map[kPatterns] = renames.patterns;
-  return map.dump(2) + '\n';
+  std::map<std::string, std::string> texts = TextsOf(renames.names);
+  if (!renames.patterns.empty()) texts[kPatterns] = ObjectOf(TextsOf(renames.patterns), "  ");
+  return ObjectOf(texts, "") + '\n';
 }
 
 Result<Renames> ParseRenameMap(const std::string& path, std::string_view bytes) {

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "format/safetensors/safetensors_types.h"
+#include "src/base/json_string.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -37,13 +37,12 @@ Result<std::string> AsJson(std::string_view name) {
         fmt::format("parameter {}: safetensors files use this name for their metadata; rename it",
                     Quote(name)));
   }
-  try {
-    return nlohmann::json(name).dump();
-  } catch (const nlohmann::json::exception&) {
+  if (!IsUtf8(name)) {
     return UnsupportedError(
         fmt::format("parameter {}: its name is not UTF-8, as safetensors files require; rename it",
                     Quote(name)));
   }
+  return JsonString(name);
 }
 
 Result<Entry> EntryOf(const ArrayHeader& array, size_t number) {
@@ -88,7 +87,7 @@ Status AppendMetadata(const FileMetadata& metadata, const std::vector<Entry>& en
   // Readers of a set without redundancy expect every file to say so.
   const bool removes = metadata.removes_redundancy.value_or(false);
   if ((!entries.empty() || removes) && !is_taken(kFormatKey)) {
-    add("\"format\"", nlohmann::json(metadata.format).dump());
+    add("\"format\"", JsonString(metadata.format));
   }
   if (metadata.removes_redundancy && (!entries.empty() || removes) &&
       !is_taken("remove_redundancy")) {
@@ -111,7 +110,7 @@ Status AppendMetadata(const FileMetadata& metadata, const std::vector<Entry>& en
   }
   for (const auto& [key, value] : others) {
     RESHARD_ASSIGN_OR_RETURN(const std::string name, AsJson(key));
-    add(name, nlohmann::json(value).dump());
+    add(name, JsonString(value));
   }
   if (members.empty()) return {};
   header += "\"__metadata__\":{";

@@ -10,6 +10,7 @@
 #include "format/container/file_blocks.h"
 #include "reshard/parameters.h"
 #include "src/base/json_reader.h"
+#include "src/base/json_string.h"
 #include "src/base/natural_order.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -157,50 +158,6 @@ class WeightMapReader final : public JsonReader {
   std::string ignored_;  // the first unknown member
 };
 
-// Takes the next code point off `text`; no value if it is not UTF-8.
-std::optional<uint32_t> TakeCodePoint(std::string_view& text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  const size_t bytes = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  if (bytes == 0 || lead > 0xF4 || text.size() < bytes) return std::nullopt;
-  uint32_t point = bytes == 1 ? lead : lead & (0x7Fu >> bytes);
-  for (size_t i = 1; i < bytes; ++i) {
-    const auto next = static_cast<unsigned char>(text[i]);
-    if ((next & 0xC0u) != 0x80u) return std::nullopt;
-    point = point << 6 | (next & 0x3Fu);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = point >= 0xD800 && point < 0xE000;
-  if (point < kLeast[bytes] || point > 0x10FFFF || surrogate) return std::nullopt;
-  text.remove_prefix(bytes);
-  return point;
-}
-
-// Appends `text` as Python's json.dumps writes it. Returns whether it is UTF-8.
-bool AppendAscii(std::string_view text, std::string& out) {
-  out += '"';
-  while (!text.empty()) {
-    const std::optional<uint32_t> point = TakeCodePoint(text);
-    if (!point) return false;
-    constexpr std::string_view kShort = "\"\\\n\r\t\f\b";
-    constexpr std::string_view kLetters = "\"\\nrtfb";
-    const size_t place = *point < 0x80 ? kShort.find(static_cast<char>(*point)) : kShort.npos;
-    if (place != kShort.npos) {
-      out += '\\';
-      out += kLetters[place];
-    } else if (*point >= 0x20 && *point < 0x7F) {
-      out += static_cast<char>(*point);
-    } else if (*point < 0x10000) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", *point);
-    } else {
-      const uint32_t rest = *point - 0x10000;
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}\\u{:04x}", 0xD800 | rest >> 10,
-                     0xDC00 | (rest & 0x3FF));
-    }
-  }
-  out += '"';
-  return true;
-}
-
 // `indent` is the indentation of one level; `metadata` is put between braces.
 Result<std::string> EncodeMap(std::span<const MappedWeight> weights,
                               std::span<const std::string> files, const std::string& indent,
@@ -218,14 +175,15 @@ Result<std::string> EncodeMap(std::span<const MappedWeight> weights,
     first = false;
     out += indent;
     out += indent;
-    if (!AppendAscii(weight.name, out)) {
+    if (!IsUtf8(weight.name)) {
       return MismatchError(
           fmt::format("parameter {}: its name is not UTF-8, which an index has to "
                       "be; rename it, or leave it out",
                       Quote(std::string(weight.name))));
     }
+    AppendAsciiJsonString(weight.name, out);
     out += ": ";
-    AppendAscii(files[weight.file], out);
+    AppendAsciiJsonString(files[weight.file], out);
   }
   out += first ? "}\n}" : fmt::format("\n{}}}\n}}", indent);
   return out;

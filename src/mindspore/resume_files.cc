@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include "src/base/json_string.h"
 
 namespace reshard {
 
@@ -24,9 +24,8 @@ std::string MetaPath(int64_t rank) { return fmt::format("rank_{}/meta.json", ran
 
 std::string MetaOf(const TrainingStep& step, std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  return nlohmann::ordered_json(
-             {{"last_epoch", step.epoch}, {"last_step", step.step}, {"last_ckpt_file", name}})
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return fmt::format(R"({{"last_epoch":{},"last_step":{},"last_ckpt_file":{}}})", step.epoch,
+                     step.step, JsonString(name));
 }
 
 }  // namespace reshard

@@ -6,19 +6,17 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "src/base/json_reader.h"
+#include "src/base/json_string.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/strategy_codec.h"
 
 namespace reshard {
 namespace {
-
-using Json = nlohmann::json;
 
 // An item with more numbers is refused (SPEC.md, "Limits"); a list of the slices of 16,384 ranks
 // has 32,768.
@@ -267,11 +265,6 @@ class StrategyReader final : public JsonReader {
   size_t numbers_ = 0;  // in the open item
 };
 
-// json.dumps escapes everything but printable ASCII, with lower-case digits; so does this.
-std::string JsonString(const std::string& utf8) {
-  return Json(utf8).dump(-1, ' ', /*ensure_ascii=*/true);
-}
-
 // A number as Python prints it. Integers of any size stay as they are. Other numbers are printed as
 // by repr(); fmt chooses the same digits and exponents, but omits the ".0" of a whole number.
 std::string PythonNumber(double value, const std::string& text) {
@@ -335,7 +328,7 @@ class ItemWriter final : public JsonReader {
       first_ = true;
     } else {
       Separate();
-      text_ += JsonString(key) + ": ";
+      text_ += AsciiJsonString(key) + ": ";
       first_ = true;  // no comma before the value
     }
     return {};
@@ -348,7 +341,7 @@ class ItemWriter final : public JsonReader {
   }
 
   static std::string TextOf(const JsonValue& value) {
-    if (value.kind == JsonValue::Kind::kString) return JsonString(*value.text);
+    if (value.kind == JsonValue::Kind::kString) return AsciiJsonString(*value.text);
     if (value.kind != JsonValue::Kind::kFraction) return value.Shown();
     return PythonNumber(value.fraction, *value.text);
   }
@@ -382,7 +375,7 @@ std::string JsonItems::ToJson() const {
   std::string out = "{";
   for (const JsonItem& item : items_) {
     if (out.size() > 1) out += ", ";
-    out += JsonString(item.name) + ": " + item.value;
+    out += AsciiJsonString(item.name) + ": " + item.value;
   }
   return out + "}";
 }
@@ -398,11 +391,6 @@ std::string StrategyJson(int64_t current_stage, const JsonItems& strategies,
   return fmt::format(
       R"({{"current_stage": {}, "parallel_strategy_item": {}, "parallel_layout_item": {}}})",
       current_stage, strategies.ToJson(), layouts.ToJson());
-}
-
-bool IsUtf8(const std::string& text) {
-  const std::string kept = Json(text).dump(-1, ' ', false, Json::error_handler_t::ignore);
-  return Json::parse(kept).get_ref<const std::string&>() == text;
 }
 
 }  // namespace reshard

@@ -56,9 +56,6 @@ Result<JsonStrategyItems> ReadJsonStrategyItems(const std::string& path, std::st
 std::string StrategyJson(int64_t current_stage, const JsonItems& strategies,
                          const JsonItems& layouts);
 
-// Returns whether JSON can hold `text`: whether it is UTF-8.
-bool IsUtf8(const std::string& text);
-
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_MINDSPORE_STRATEGY_JSON_H_

@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "reshard/strategy.h"
+#include "src/base/json_reader.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -118,8 +118,6 @@ Result<ParallelLayoutItem> LayoutItem(const std::string& name, const ParameterLa
   return item;
 }
 
-using Json = nlohmann::json;
-
 // The text of an item that protobuf can hold has no more bytes: some 20 for each of its own.
 constexpr size_t kMaxItemText = 20 * kMaxStrategyItemBytes;
 
@@ -152,65 +150,66 @@ struct Dropped {
   }
 };
 
+// A value in an item of a JSON file, and what it holds if it is a list.
+struct ItemValue {
+  JsonValue::Kind kind = JsonValue::Kind::kNull;
+  uint64_t number = 0;
+  std::string shown = {};  // in messages
+  bool is_list = false;
+  std::vector<ItemValue> elements = {};
+};
+
 // An item of a JSON file on its way to protobuf. ParseStrategyJson has checked its layouts.
-class ItemReader {
+class ItemReader final : public JsonReader {
  public:
   ItemReader(const std::string& path, const char* kind, const JsonItem& item)
-      : path_(path), kind_(kind), item_(item) {}
+      : JsonReader(path), path_(path), kind_(kind), item_(item) {}
 
   // Reads the item; other keys than `known` go to `dropped` and are not kept.
   Status Parse(std::span<const std::string_view> known, Dropped& dropped) {
     if (item_.value.size() > kMaxItemText) return TooLarge();
-    const auto keep = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      if (depth != 1 || event != Json::parse_event_t::key) return true;
-      const std::string& key = parsed.get_ref<const std::string&>();
-      if (std::find(known.begin(), known.end(), key) != known.end()) return true;
-      if (key == "tensor_shape") {
-        ++dropped.shapes;
-      } else {
-        dropped.keys.insert(key);
-      }
-      return false;
-    };
-    json_ = Json::parse(item_.value, keep, /*allow_exceptions=*/false);
-    return {};
+    known_ = known;
+    dropped_ = &dropped;
+    return Read(item_.value);
   }
 
   // Return the number of `key`, 0 if it is missing.
   template <typename Number>
   Result<Number> NumberOf(const char* key) const {
-    const auto found = json_.find(key);
-    if (found == json_.end()) return Number{0};
-    return NumberOf<Number>(key, *found);
+    const auto found = values_.find(key);
+    if (found == values_.end()) return Number{0};
+    return NumberOf<Number>(key, found->second);
   }
 
   // Appends a message for a flat list, or one for each list of a nested list. As MindSpore does,
   // adds an empty message behind the only list, and if there is no list.
   template <typename Number, typename Messages>
   Status AddLists(const char* key, Messages* messages) const {
-    const auto found = json_.find(key);
-    const bool nested =
-        found != json_.end() && std::any_of(found->begin(), found->end(),
-                                            [](const Json& entry) { return entry.is_array(); });
-    if (!nested) {
-      auto* message = messages->Add();
-      return found == json_.end() ? Status() : AddNumbers<Number>(key, *found, message);
+    const auto found = values_.find(key);
+    if (found == values_.end()) {
+      messages->Add();
+      return {};
     }
-    for (const Json& entry : *found) {
+    const std::vector<ItemValue>& entries = found->second.elements;
+    if (std::none_of(entries.begin(), entries.end(),
+                     [](const ItemValue& entry) { return entry.is_list; })) {
+      return AddNumbers<Number>(key, found->second, messages->Add());
+    }
+    for (const ItemValue& entry : entries) {
       RESHARD_RETURN_IF_ERROR(AddNumbers<Number>(key, entry, messages->Add()));
     }
-    if (found->size() == 1) messages->Add();
+    if (entries.size() == 1) messages->Add();
     return {};
   }
 
   // As above for a list of lists that may be empty.
   template <typename Number, typename Messages>
   Status AddListOfLists(const char* key, Messages* messages) const {
-    const auto found = json_.find(key);
-    if (found == json_.end()) return {};
-    if (!found->is_array()) return Unfit(key, "a list of lists", *found);
-    for (const Json& entry : *found) {
-      if (!entry.is_array()) return Unfit(key, "a list of lists", entry);
+    const auto found = values_.find(key);
+    if (found == values_.end()) return {};
+    if (!found->second.is_list) return Unfit(key, "a list of lists", found->second);
+    for (const ItemValue& entry : found->second.elements) {
+      if (!entry.is_list) return Unfit(key, "a list of lists", entry);
       RESHARD_RETURN_IF_ERROR(AddNumbers<Number>(key, entry, messages->Add()));
     }
     return {};
@@ -223,14 +222,47 @@ class ItemReader {
   }
 
  private:
+  Status OnKey(const std::string& key) override {
+    if (depth() > 1 || std::find(known_.begin(), known_.end(), key) != known_.end()) return {};
+    if (key == "tensor_shape") {
+      ++dropped_->shapes;
+    } else {
+      dropped_->keys.insert(key);
+    }
+    SkipValue();
+    return {};
+  }
+
+  Status OnValue(JsonValue& value) override {
+    Add({.kind = value.kind, .number = value.number, .shown = value.Shown()});
+    return {};
+  }
+
+  Status OnOpen(bool is_list) override {
+    if (depth() == 0) return {};
+    open_.push_back(Add({.shown = is_list ? "a list" : "an object", .is_list = is_list}));
+    return {};
+  }
+
+  Status OnClose(bool /*is_list*/) override {
+    if (!open_.empty()) open_.pop_back();
+    return {};
+  }
+
+  // Returns the value's place, which stays while it is open.
+  ItemValue* Add(ItemValue value) {
+    if (!open_.empty()) return &open_.back()->elements.emplace_back(std::move(value));
+    return &values_.insert_or_assign(Key(1), std::move(value)).first->second;
+  }
+
   template <typename Number, typename Message>
-  Status AddNumbers(const char* key, const Json& list, Message* message) const {
-    if (!list.is_array()) {
+  Status AddNumbers(const char* key, const ItemValue& list, Message* message) const {
+    if (!list.is_list) {
       RESHARD_ASSIGN_OR_RETURN(const Number number, NumberOf<Number>(key, list));
       message->add_dim(number);
       return {};
     }
-    for (const Json& entry : list) {
+    for (const ItemValue& entry : list.elements) {
       RESHARD_ASSIGN_OR_RETURN(const Number number, NumberOf<Number>(key, entry));
       message->add_dim(number);
     }
@@ -238,24 +270,24 @@ class ItemReader {
   }
 
   template <typename Number>
-  Result<Number> NumberOf(const char* key, const Json& value) const {
-    const bool fits = value.is_number_unsigned() ? std::in_range<Number>(value.get<uint64_t>())
-                                                 : value.is_number_integer() &&
-                                                       std::in_range<Number>(value.get<int64_t>());
-    if (!fits) {
-      return Unfit(key,
-                   fmt::format("an integer of {} bits{}", 8 * sizeof(Number),
-                               std::is_signed_v<Number> ? "" : " that is not negative"),
-                   value);
+  Result<Number> NumberOf(const char* key, const ItemValue& value) const {
+    const auto negative = static_cast<int64_t>(value.number);
+    if (value.kind == JsonValue::Kind::kUnsigned && std::in_range<Number>(value.number)) {
+      return static_cast<Number>(value.number);
     }
-    return value.get<Number>();
+    if (value.kind == JsonValue::Kind::kNegative && std::in_range<Number>(negative)) {
+      return static_cast<Number>(negative);
+    }
+    return Unfit(key,
+                 fmt::format("an integer of {} bits{}", 8 * sizeof(Number),
+                             std::is_signed_v<Number> ? "" : " that is not negative"),
+                 value);
   }
 
-  Status Unfit(const char* key, std::string_view expected, const Json& found) const {
-    std::string text =
-        found.is_structured() ? found.is_array() ? "a list" : "an object" : Escape(found.dump());
+  Status Unfit(const char* key, std::string_view expected, const ItemValue& found) const {
     return CorruptError(fmt::format("{}: {} {}: {}: expected {}, as protobuf holds it, found {}",
-                                    Escape(path_), kind_, Quote(item_.name), key, expected, text));
+                                    Escape(path_), kind_, Quote(item_.name), key, expected,
+                                    found.shown));
   }
 
   Status TooLarge() const {
@@ -268,7 +300,10 @@ class ItemReader {
   const std::string& path_;
   const char* kind_;
   const JsonItem& item_;
-  Json json_;
+  std::span<const std::string_view> known_;
+  Dropped* dropped_ = nullptr;
+  std::map<std::string, ItemValue, std::less<>> values_;  // of the known keys
+  std::vector<ItemValue*> open_;
 };
 
 Result<ParallelStrategyItem> StrategyItemOf(const std::string& path, const JsonItem& json,

@@ -7,22 +7,18 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "src/base/json_string.h"
 #include "src/base/quote.h"
 
 namespace reshard {
 namespace {
 
-using nlohmann::json;
-
 constexpr unsigned char kFirstHigh = 0x80;
 constexpr size_t kMostDigits = std::numeric_limits<uint64_t>::digits10 + 1;
-constexpr char kFirstPlain = ' ';
-constexpr char kLastPlain = '~';
 
 // With two backslashes for each, and, on request, \xHH for each byte beyond ASCII.
 std::string Escaped(std::string_view bytes, bool escape_high) {
@@ -39,13 +35,6 @@ std::string Escaped(std::string_view bytes, bool escape_high) {
     }
   }
   return text;
-}
-
-// Whether JSON writes these bytes as they are, which is so for nearly all names.
-bool IsPlain(std::string_view bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](char c) {
-    return c >= kFirstPlain && c <= kLastPlain && c != '"' && c != '\\';
-  });
 }
 
 const char* NameOf(JsonKind kind) {
@@ -225,16 +214,11 @@ std::string BytesAsJsonOrNull(std::string_view bytes) {
 }
 
 void AppendBytesAsJson(std::string_view bytes, std::string& out) {
-  if (IsPlain(bytes)) {
-    out += '"';
-    out += bytes;
-    out += '"';
-    return;
-  }
-  try {
-    out += json(Escaped(bytes, false)).dump();
-  } catch (const json::type_error&) {  // not UTF-8
-    out += json(Escaped(bytes, true)).dump();
+  const bool is_utf8 = IsUtf8(bytes);
+  if (is_utf8 && bytes.find('\\') == std::string_view::npos) {
+    AppendJsonString(bytes, out);
+  } else {
+    AppendJsonString(Escaped(bytes, !is_utf8), out);
   }
 }
 
@@ -261,7 +245,7 @@ std::optional<std::string> BytesOfText(std::string_view text) {
     }
   }
   // Other bytes may not come like this: each comes in one way only.
-  if (BytesAsJson(bytes) != json(text).dump()) return std::nullopt;
+  if (BytesAsJson(bytes) != JsonString(text)) return std::nullopt;
   return bytes;
 }
 
@@ -280,7 +264,7 @@ void JsonText::Number(uint64_t number) {
 }
 
 void JsonText::Bytes(std::string_view bytes) {
-  if (IsPlain(bytes)) {
+  if (IsPlainJson(bytes)) {
     Word(bytes);
   } else {
     Append(BytesAsJson(bytes));
