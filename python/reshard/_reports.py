@@ -64,15 +64,15 @@ class ConvertReport(_fields.ConvertReportFields):
         """The report of a conversion, of the reports of its shares: the sums of bytes, files and
         work, the most memory and time, and each warning once. Without `shard` once the set is
         published."""
-        shares = sorted(reports, key=lambda report: report.published)
+        shares = sorted(reports, key=lambda report: report.shard.index if report.shard else 0)
         if not shares:
             raise ValueError("of_shares: expected one report or more")
         sizes: dict[str, int] = {}  # a file may be divided among shares
         for file in (file for share in shares for file in share.files):
             sizes[file.path] = sizes.get(file.path, 0) + file.size
-        last = shares[-1]
+        last = max(shares, key=lambda share: share.published)
         whole: ConvertReport = last.__replace__(
-            files=tuple(_fields.WrittenFile(path, sizes[path]) for path in sorted(sizes)),
+            files=tuple(_fields.WrittenFile(path, sizes[path]) for path in sizes),
             source_ranks=tuple(sorted({rank for share in shares for rank in share.source_ranks})),
             io=_sum([share.io for share in shares]),
             replicas=_sum([share.replicas for share in shares if share.replicas is not None]),

@@ -22,6 +22,8 @@ __all__ = ["convert"]
 
 # How often a task tells its progress, and the driver looks.
 _LOOK_SECONDS = 0.5
+# How long tasks may end by themselves after one has failed.
+_GRACE_SECONDS = 1
 # How long cancelled tasks may clear up before their processes are killed.
 _STOP_SECONDS = 10
 _PHASES = ("check", "write", "publish")
@@ -135,6 +137,7 @@ class _Overview:
         self._watch = watch
         self._count = count
         self._seen: dict[int, Progress] = {}
+        self._ended: set[int] = set()
         self.board: Any = None  # if the progress is shown
         self._asked: Any = None
         if watch.is_shown:
@@ -152,7 +155,8 @@ class _Overview:
             for index, progress in told.items():
                 # A share that runs again has to reach its earlier progress first.
                 earlier = self._seen.get(index)
-                if progress.phase in _PHASES and (not earlier or progress.done >= earlier.done):
+                is_news = earlier is None or progress.done >= earlier.done
+                if is_news and index not in self._ended and progress.phase in _PHASES:
                     self._seen[index] = progress
         self._watch(*_together(self._seen, self._count))
 
@@ -162,6 +166,7 @@ class _Overview:
         total = last.total if last else report.bytes_written
         files = last.total_files if last else len(report.files)
         self._seen[index] = Progress("publish", total, total, files, files, 0.0)
+        self._ended.add(index)
 
 
 def _result(ray: Any, task: Any) -> Any:
@@ -184,14 +189,23 @@ def _gather(ray: Any, tasks: list[Any], overview: _Overview) -> list[ConvertRepo
     return [reports[task] for task in tasks]
 
 
+def _running(ray: Any, tasks: list[Any], seconds: float) -> list[Any]:
+    """The tasks that have not ended after this time, if any."""
+    if not tasks:
+        return []
+    _, running = ray.wait(tasks, num_returns=len(tasks), timeout=seconds)
+    return list(running)
+
+
 def _stop(ray: Any, tasks: list[Any]) -> None:
     """Ends the tasks, as Ctrl-C would, so that they clear up."""
-    for task in tasks:
+    # Wrong input ends all tasks at about the same time. Ray aborts the driver if it cancels a task
+    # that is just ending (as of 2.60, "Tried to complete task that was not pending").
+    running = _running(ray, tasks, _GRACE_SECONDS)
+    for task in running:
         ray.cancel(task)
-    if tasks:
-        _, running = ray.wait(tasks, num_returns=len(tasks), timeout=_STOP_SECONDS)
-        for task in running:
-            ray.cancel(task, force=True)
+    for task in _running(ray, running, _STOP_SECONDS):
+        ray.cancel(task, force=True)
 
 
 def convert(
@@ -278,20 +292,22 @@ def convert(
         num_cpus = _processors(jobs, nodes)
     keywords = {**_for_tasks(given), "jobs": max(1, int(num_cpus)) if jobs is None else jobs}
     page = keywords.pop("report", None)
+    options = {
+        "num_cpus": num_cpus,
+        "resources": resources,
+        "max_retries": max_retries,
+        "retry_exceptions": [_errors.IoError],
+        "scheduling_strategy": "SPREAD",
+    }
     watch = Watch(progress, cancel)
     tasks: list[Any] = []
     try:
         overview = _Overview(ray, watch, count)
-        share = ray.remote(_share).options(
-            num_cpus=num_cpus,
-            resources=resources,
-            max_retries=max_retries,
-            retry_exceptions=[_errors.IoError],
-            scheduling_strategy="SPREAD",
-        )
+        share = ray.remote(_share)
         for index in range(count):
             own = {**keywords, "report": page} if page and index == 0 else keywords
-            tasks.append(share.remote(index, count, overview.board, own))
+            task = share.options(name=f"reshard {index}/{count}", **options)
+            tasks.append(task.remote(index, count, overview.board, own))
         whole = ConvertReport.of_shares(_gather(ray, tasks, overview))
         if not whole.published:
             commit = ray.remote(_commit).options(num_cpus=0)

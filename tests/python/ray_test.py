@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import types
 
 import pytest
 import reshard
@@ -231,8 +232,36 @@ def test_paths_are_those_of_the_driver(tmp_path, monkeypatch):
     }
 
 
-def test_the_program_of_the_page(samples, tmp_path):
-    pytest.importorskip("ray")
+def test_shares_are_for_the_nodes_that_have_what_a_task_reserves():
+    nodes = [
+        {"Alive": True, "Resources": {"memory": 1}},
+        {"Alive": True, "Resources": {"CPU": 8.0, "disk": 1}},
+        {"Alive": False, "Resources": {"CPU": 8.0, "disk": 1}},
+        {"Alive": True, "Resources": {"CPU": 3.0, "disk": 2}},
+    ]
+    ray = types.SimpleNamespace(nodes=lambda: nodes)
+    found = reshard.ray._nodes(ray, {"CPU": 1})
+    assert found == [nodes[1]["Resources"], nodes[3]["Resources"]]
+    assert reshard.ray._nodes(ray, {"CPU": 1, "disk": 2}) == found[1:]
+    assert reshard.ray._nodes(ray, {"CPU": 4}) == found[:1]
+    assert [reshard.ray._processors(jobs, found) for jobs in (None, 0, 1, 6)] == [3, 3, 1, 6]
+    assert [reshard.ray._processors(None, some) for some in (found[:1], [])] == [4, 4]
+
+
+def test_the_progress_of_all_shares_follows_from_some():
+    write = reshard.Progress("write", 10, 40, 1, 2, 0.1)
+    check = reshard.Progress("check", 2, 44, 0, 2, 0.1)
+    end = reshard.Progress("publish", 40, 40, 2, 2, 0.2)
+    together = reshard.ray._together
+    assert together({}, 4) == ("plan", 0, 0, 0, 0)
+    assert together({2: write}, 4) == ("write", 10, 160, 1, 8)
+    assert together({0: write, 3: check}, 4) == ("check", 12, 168, 1, 8)
+    assert together({0: end, 1: end}, 2) == ("publish", 80, 80, 4, 4)
+
+
+def test_the_program_of_the_page(samples, faults, tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_ADDRESS", ray.get_runtime_context().gcs_address)
     shutil.copytree(samples / "ckpt_8", tmp_path / "ckpt_8")
     shown_programs.run(shown_programs.shown("cluster.md", "ray"), tmp_path)
     assert reshard.verify(tmp_path / "by_ray").ok
