@@ -176,19 +176,6 @@ def _result(ray: Any, task: Any) -> Any:
         raise error.cause from error
 
 
-def _gather(ray: Any, tasks: list[Any], overview: _Overview) -> list[ConvertReport]:
-    """The reports of the tasks, in their order. Raises the first error."""
-    reports: dict[Any, ConvertReport] = {}
-    running = tasks
-    while running:
-        ended, running = ray.wait(running, num_returns=len(running), timeout=_LOOK_SECONDS)
-        for task in ended:
-            reports[task] = _result(ray, task)
-            overview.end(tasks.index(task), reports[task])
-        overview.look()
-    return [reports[task] for task in tasks]
-
-
 def _running(ray: Any, tasks: list[Any], seconds: float) -> list[Any]:
     """The tasks that have not ended after this time, if any."""
     if not tasks:
@@ -197,11 +184,29 @@ def _running(ray: Any, tasks: list[Any], seconds: float) -> list[Any]:
     return list(running)
 
 
+def _gather(ray: Any, tasks: list[Any], overview: _Overview) -> list[ConvertReport]:
+    """The reports of the tasks, in their order. Raises the first error."""
+    reports: dict[Any, ConvertReport] = {}
+    running = tasks
+    while running:
+        ended, running = ray.wait(running, num_returns=len(running), timeout=_LOOK_SECONDS)
+        for task in ended:
+            try:
+                reports[task] = _result(ray, task)
+            except Exception:
+                # Wrong input ends all tasks at about the same time. Ray aborts the driver if it
+                # cancels a task that is just ending (as of 2.60, "Tried to complete task that was
+                # not pending").
+                _running(ray, running, _GRACE_SECONDS)
+                raise
+            overview.end(tasks.index(task), reports[task])
+        overview.look()
+    return [reports[task] for task in tasks]
+
+
 def _stop(ray: Any, tasks: list[Any]) -> None:
     """Ends the tasks, as Ctrl-C would, so that they clear up."""
-    # Wrong input ends all tasks at about the same time. Ray aborts the driver if it cancels a task
-    # that is just ending (as of 2.60, "Tried to complete task that was not pending").
-    running = _running(ray, tasks, _GRACE_SECONDS)
+    running = _running(ray, tasks, 0)
     for task in running:
         ray.cancel(task)
     for task in _running(ray, running, _STOP_SECONDS):
