@@ -120,7 +120,10 @@ def _together(seen: Mapping[int, Progress], count: int) -> tuple[str, int, int, 
     about as many bytes each."""
     if not seen:
         return "plan", 0, 0, 0, 0
-    phase = min((progress.phase for progress in seen.values()), key=_PHASES.index)
+    phases = [progress.phase for progress in seen.values()]
+    if len(seen) < count:
+        phases.append("write")  # what the others have before them
+    phase = min(phases, key=_PHASES.index)
     done, total, done_files, total_files = (
         sum(getattr(progress, name) for progress in seen.values())
         for name in ("done", "total", "done_files", "total_files")

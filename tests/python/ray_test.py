@@ -256,6 +256,7 @@ def test_the_progress_of_all_shares_follows_from_some():
     assert together({}, 4) == ("plan", 0, 0, 0, 0)
     assert together({2: write}, 4) == ("write", 10, 160, 1, 8)
     assert together({0: write, 3: check}, 4) == ("check", 12, 168, 1, 8)
+    assert together({0: end}, 2) == ("write", 40, 80, 2, 4)
     assert together({0: end, 1: end}, 2) == ("publish", 80, 80, 4, 4)
 
 
