@@ -10,8 +10,8 @@
 #   lint             clang (sanitizers), clang-format and clang-tidy
 #   python           build/pyenv, a Python environment with what the Python package is built and
 #                    tested with (Debian's python3, or $PYTHON with its headers)
-#   python-clients   build/pyenv-clients, with notebooks, Dask, Ray, mpi4py, clients of object stores
-#                    and pyright, for the tests of programs that use the package
+#   python-clients   build/pyenv-clients, with notebooks, Dask, Ray, mpi4py, clients of object stores,
+#                    pyright and Kubernetes' schemas, for the tests of programs that use the package
 #   mindspore        build/venv and build/venv-newest, Python environments with MindSpore for
 #                    tests/differential (python3, or $PYTHON)
 #   browser          Chromium, for the test of the pages that `reshard report` writes

@@ -304,7 +304,8 @@ check_python_package() {
     return
   fi
   run_pytest python-clients pyenv-clients tests/python/notebook_test.py \
-    tests/python/processes_test.py tests/python/target_clients_test.py
+    tests/python/processes_test.py tests/python/target_clients_test.py tests/python/ray_test.py \
+    tests/python/dask_test.py tests/python/kubernetes_test.py
   if build/pyenv-clients/bin/pyright --version >"$logs/pyright-version.log" 2>&1; then
     run_part pyright build/pyenv-clients/bin/pyright --project tests/python/pyright.json \
       --pythonpath build/pyenv-clients/bin/python

@@ -47,6 +47,7 @@ from ._progress import Progress
 from ._reports import ConvertReport, Layout, PageReport, PlanReport, Strategy, VerifyReport
 from ._target import TargetStream, TargetView
 from ._tensor import Piece, Shard, Tensor
+from . import ray as ray  # not in __all__, for a program's own import of Ray
 
 __version__ = _reshard.__version__
 

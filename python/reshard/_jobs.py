@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from . import _modules
 
 # The most that a call takes by itself, as the command line's.
-_MOST = 4
+MOST = 4
 # Larger arrays are read in parts by several threads.
 _PIECE_BYTES = 32 << 20
 
@@ -19,7 +19,7 @@ def cores() -> int:
 
 def default() -> int:
     """The number of threads for `jobs=None`."""
-    return min(cores(), _MOST)
+    return min(cores(), MOST)
 
 
 def threads(jobs: int | None) -> int:

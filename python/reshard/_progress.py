@@ -145,6 +145,10 @@ class Watch:
         elif progress not in (None, False):
             raise TypeError(f"progress: expected a bool, a callable or a class, not {progress!r}")
 
+    @property
+    def is_shown(self) -> bool:
+        return self._tell is not None
+
     def look(self) -> None:
         """Raises if the call should end."""
         if self._cancel is not None and self._cancel.is_set():

@@ -4,6 +4,8 @@ this file has their additional methods."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from . import _errors, _fields, _modules, _reshard
 from ._guards import is_tuple
@@ -20,12 +22,70 @@ def size_in_words(count: float) -> str:
     return f"{count / 1024:.1f} TiB"
 
 
+# Fields of the reports of shares. What is counted in publication, one share counts for all.
+_SUMS = ("bytes_read", "bytes_written", "crc_files", "crc_bytes", "files_kept")
+_GREATEST = (
+    "anonymous_peak",
+    "memory_peak",
+    "memory_planned",
+    "pruned",
+    "seconds",
+    "values_lost",
+    "values_zeroed",
+)
+
+T = TypeVar("T")
+
+
+def _once(items: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(items))
+
+
+def _sum(parts: list[Any]) -> Any:
+    """The sum of results of one kind, field by field; None of none."""
+    if not parts:
+        return None
+    sums: dict[str, Any] = {}
+    for name in parts[0].__match_args__:
+        values = [getattr(part, name) for part in parts]
+        sums[name] = sum(values[1:], start=values[0])  # numbers, or tuples
+    return parts[0].__replace__(**sums)
+
+
 class ConvertReport(_fields.ConvertReportFields):
     @property
     def published(self) -> bool:
         """Whether the whole set is in place. For a share: whether it put the set there or found it
         there. If several shares end side by side, one of them put it there."""
         return self.shard is None or self.shard.published
+
+    @staticmethod
+    def of_shares(reports: Iterable[ConvertReport]) -> ConvertReport:
+        """The report of a conversion, of the reports of its shares: the sums of bytes, files and
+        work, the most memory and time, and each warning once. Without `shard` once the set is
+        published."""
+        shares = sorted(reports, key=lambda report: report.shard.index if report.shard else 0)
+        if not shares:
+            raise ValueError("of_shares: expected one report or more")
+        sizes: dict[str, int] = {}  # a file may be divided among shares
+        for file in (file for share in shares for file in share.files):
+            sizes[file.path] = sizes.get(file.path, 0) + file.size
+        last = max(shares, key=lambda share: share.published)
+        whole: ConvertReport = last.__replace__(
+            files=tuple(_fields.WrittenFile(path, sizes[path]) for path in sizes),
+            source_ranks=tuple(sorted({rank for share in shares for rank in share.source_ranks})),
+            io=_sum([share.io for share in shares]),
+            replicas=_sum([share.replicas for share in shares if share.replicas is not None]),
+            sample=next((share.sample for share in shares if share.sample is not None), None),
+            already_published=all(share.already_published for share in shares),
+            completed_earlier_run=any(share.completed_earlier_run for share in shares),
+            shard=None if last.published else last.shard,
+            warnings=_once(warning for share in shares for warning in share.warnings),
+            notes=_once(note for share in shares for note in share.notes),
+            **{name: max(getattr(share, name) for share in shares) for name in _GREATEST},
+            **{name: sum(getattr(share, name) for share in shares) for name in _SUMS},
+        )
+        return whole
 
 
 class PlanReport(_fields.PlanReportFields):

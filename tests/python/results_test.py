@@ -74,6 +74,50 @@ def test_words_of_values():
     assert "a &lt;b&gt; word" in found._repr_html_()
 
 
+def test_reports_of_shares_add_up_to_that_of_one_process(of_64_ranks, tmp_path):
+    def convert(target, **keywords):
+        cuts = {"src_strategy": of_64_ranks / "strategy", "tp": 4, "dp": 4}
+        return reshard.convert(of_64_ranks, tmp_path / target, **cuts, **keywords)
+
+    alone = convert("alone")
+    shares = [convert("shared", shard=(i, 3)) for i in (2, 0, 1)]
+    unfinished = reshard.ConvertReport.of_shares(shares[:2])
+    assert not unfinished.published and unfinished.shard.count == 3
+    for whole in map(reshard.ConvertReport.of_shares, (shares, shares[::-1], iter(shares))):
+        assert whole.published and whole.shard is None and len(whole.files) > 10
+        for name in ("files", "bytes_written", "source_ranks", "parameters", "warnings"):
+            assert getattr(whole, name) == getattr(alone, name), name
+        assert whole.bytes_read == sum(share.bytes_read for share in shares)
+        assert whole.memory_peak == max(share.memory_peak for share in shares)
+        assert whole.io.sources_mapped == sum(share.io.sources_mapped for share in shares)
+    again = convert("shared", shard=(0, 3))
+    assert reshard.ConvertReport.of_shares([again]).already_published
+    with pytest.raises(ValueError, match="expected one report or more"):
+        reshard.ConvertReport.of_shares([])
+
+
+def test_reports_of_parts_of_a_file_add_up(samples, strategies, tmp_path):
+    share = reshard.convert(samples / "ckpt_8", tmp_path / "out", shard=(0, 1), **strategies)
+    warning = reshard.WarningMessage("code", "text")
+    replicas = reshard.Replicas(1, 2, 3, 0, ())
+    parts = [
+        share.__replace__(
+            files=(reshard.WrittenFile("a", 10 + i),),
+            shard=reshard.ShardOutcome(i, 2, i == 0, False, ()),
+            values_lost=7 * i,  # told by the share that publishes
+            warnings=(warning,),
+            notes=(str(i),),
+            replicas=replicas if i else None,
+        )
+        for i in range(2)
+    ]
+    whole = reshard.ConvertReport.of_shares(parts)
+    assert whole.files == (reshard.WrittenFile("a", 21),) and whole.values_lost == 7
+    assert whole.warnings == (warning,) and whole.notes == ("0", "1") and whole.replicas == replicas
+    parts[0] = parts[0].__replace__(replicas=replicas)
+    assert reshard.ConvertReport.of_shares(parts).replicas == reshard.Replicas(2, 4, 6, 0, ())
+
+
 def test_a_strategy_is_taken_in_place_of_its_path(samples, strategies, tmp_path):
     source, target = (reshard.read_strategy(path) for path in strategies.values())
     both = {"src_strategy": source, "dst_strategy": target}

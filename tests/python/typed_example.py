@@ -51,6 +51,11 @@ def convert(source: pathlib.Path, target: pathlib.Path) -> int:
     return sum(sizes)
 
 
+def convert_by_ray(source: pathlib.Path, target: pathlib.Path) -> reshard.ConvertReport:
+    report = reshard.ray.convert(source, target, tp=2, workers=4, resources={"disk": 1}, progress=tell)
+    return reshard.ConvertReport.of_shares([report])
+
+
 def look(folder: pathlib.Path) -> None:
     try:
         found: reshard.InspectReport = reshard.inspect(folder, include="*.weight")
