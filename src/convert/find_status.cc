@@ -340,6 +340,10 @@ Result<StatusReport> FindStatus(const std::string& target) {
       return folder.status().WithMessage(folder.status().message() +
                                          "; a conversion makes it once it is planned");
     }
+    if (folder.status().code() == StatusCode::kAlreadyExists) {
+      return NotFoundError(
+          fmt::format("{}: is not a folder; give the target folder of `Convert`", Escape(target)));
+    }
     if (!folder.ok()) return folder.status();
     for (int i = 0; i < kAttempts; ++i) {
       auto report = TryFind(*folder);

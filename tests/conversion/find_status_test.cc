@@ -340,7 +340,7 @@ TEST_F(FindStatusTest, WhatIsNoTarget) {
   EXPECT_EQ(CodeOf(Target()), StatusCode::kNotFound);
   EXPECT_EQ(CodeOf(options().source.path), StatusCode::kNotFound);
   EXPECT_THAT(FindStatus(options().source.path).status().message(), Naming("manifest.json"));
-  EXPECT_EQ(CodeOf(folder_.folder().Write("file", "")), StatusCode::kAlreadyExists);
+  EXPECT_EQ(CodeOf(folder_.folder().Write("file", "")), StatusCode::kNotFound);
   folder_.folder().Write("staging/.reshard/lock", "");
   EXPECT_EQ(CodeOf((folder_.folder().path() / "staging").string()), StatusCode::kNotFound);
 }
