@@ -1,6 +1,7 @@
 // Convert copies a checkpoint into another layout. Plan shows what Convert would do, without
-// writing. CommitWorkers publishes the files that several processes have staged. Recode changes
-// files one by one: their format, names or protection, never their sharding.
+// writing. FindStatus tells how far a conversion is. CommitWorkers publishes the files that several
+// processes have staged. Recode changes files one by one: their format, names or protection, never
+// their sharding.
 //
 // Several processes can divide one conversion. Each is a worker and does one share (WorkerShare).
 // Unless a member says otherwise, the report of a share counts this share alone.
@@ -207,6 +208,65 @@ struct CommitReport {
 //   kCorrupt, kIo, kCancelled
 Result<CommitReport> CommitWorkers(const std::string& target, const LockWaiting& waiting = {},
                                    const std::stop_token& stop = {});
+
+// How far a conversion is. Bytes, files and rates are those of target files. A file that several
+// workers write counts once for each.
+struct StatusReport {
+  enum class State {
+    kPublished,       // the set is in place
+    kRunning,         // processes are at work
+    kNeedsAttention,  // it will not be published unless somebody acts: `attention`
+  };
+
+  // One of the workers, or a conversion alone, which is 0 of 1.
+  struct Worker {
+    enum class State {
+      kNotStarted,
+      kRunning,
+      kFinished,  // its share
+      kDead,      // it has ended and not finished its share
+    };
+
+    WorkerShare shard;
+    State state = State::kNotStarted;
+    std::string process;  // "process 4711 on node3", that runs or has ended; empty: unknown
+    // Of a running worker; no value if it has not said.
+    std::optional<Progress::Phase> phase;
+    // Of a dead worker: those that it keeps if it is started again.
+    uint64_t bytes_done = 0;
+    uint64_t total_bytes = 0;
+    uint64_t files_done = 0;
+    uint64_t total_files = 0;
+    double bytes_per_second = 0;  // of a running worker since it began to write; 0: unknown
+    std::optional<double> seconds_left;
+  };
+
+  State state = State::kPublished;
+  // What has to be done. Empty unless the state is kNeedsAttention.
+  std::string attention;
+  bool alone = false;           // the conversion is not divided
+  bool publishing = false;      // all files are written
+  std::vector<Worker> workers;  // by their numbers; empty for a published set
+  uint64_t bytes_done = 0;      // of all workers, as the next ones
+  uint64_t total_bytes = 0;
+  uint64_t files_done = 0;
+  uint64_t total_files = 0;
+  double bytes_per_second = 0;
+  std::optional<double> seconds_left;  // no value: unknown, or it would never end
+  // Records that are damaged, and workers that hang.
+  std::vector<std::string> notes;
+};
+
+// Returns how far the conversion into `target` is, from the files that its processes leave there.
+// It changes no file, holds up no process, and needs neither sources nor strategies.
+//
+// While its workers plan, a conversion leaves no files.
+// Errors:
+//   kNotFound: there is no such folder, no conversion in it, or files of the published set are gone
+//   kMismatch: another version of reshard has begun the conversion
+//   kAlreadyExists: several conversions have left files
+//   kCorrupt, kIo
+Result<StatusReport> FindStatus(const std::string& target);
 
 // A conversion that rewrites each file by itself, without strategies and ranks.
 //

@@ -17,6 +17,7 @@ from ._fields import (
     DigestReport,
     MergeReport,
     RecodeReport,
+    StatusReport,
     StrategyReport,
 )
 from ._guards import is_mapping
@@ -163,6 +164,14 @@ def commit(
     NotFoundError if shards have not finished; the message names them.
     """
     return _run(_reshard.commit, dict(locals()))
+
+
+def status(target: StrPath) -> StatusReport:
+    """How far the conversion into `target` is, alone or by shards, and what has to be done for it.
+
+    It changes no file and holds up no process. NotFoundError if there is no conversion.
+    """
+    return _run(_reshard.status, {"target": target, "progress": None, "cancel": None})
 
 
 def report(

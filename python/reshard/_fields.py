@@ -47,6 +47,7 @@ __all__ = [
     "ShardedParameters",
     "SourceFile",
     "Statistics",
+    "StatusReport",
     "StoredParameter",
     "StrategyReport",
     "Stretch",
@@ -56,6 +57,7 @@ __all__ = [
     "Totals",
     "ValueDifference",
     "WarningMessage",
+    "WorkerStatus",
     "WrittenFile",
 ]
 
@@ -390,6 +392,39 @@ class CommitReport(Report):
     target: str
     already_published: bool
     warnings: tuple[WarningMessage, ...]
+
+
+class WorkerStatus(Result):
+    """How far the share of one process is."""
+
+    index: int
+    state: str
+    process: str | None
+    phase: str | None
+    bytes_done: int
+    total_bytes: int
+    files_done: int
+    total_files: int
+    bytes_per_second: float
+    seconds_remaining: float | None
+
+
+class StatusReport(Report):
+    """How far a conversion is."""
+
+    target: str
+    state: str
+    attention: str | None
+    alone: bool
+    publishing: bool
+    bytes_done: int
+    total_bytes: int
+    files_done: int
+    total_files: int
+    bytes_per_second: float
+    seconds_remaining: float | None
+    workers: tuple[WorkerStatus, ...]
+    notes: tuple[str, ...]
 
 
 class StrategyReport(Report):

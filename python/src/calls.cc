@@ -33,6 +33,7 @@
 #include "src/frontend/option_parts.h"
 #include "src/frontend/option_words.h"
 #include "src/frontend/own_outputs.h"
+#include "src/frontend/worker_share.h"
 #include "tools/page/charts.h"
 #include "tools/page/report_page.h"
 
@@ -83,6 +84,10 @@ constexpr Keyword<RecodeOptions> kRecode[] = {
 
 constexpr Keyword<Commit> kCommit[] = {
     {"target", [](Commit& o, nb::handle v) { Set(o.target, v); }},
+};
+
+constexpr Keyword<StatusCall> kStatus[] = {
+    {"target", [](StatusCall& o, nb::handle v) { Set(o.target, v); }},
 };
 
 constexpr Keyword<InferStrategyOptions> kInferStrategy[] = {
@@ -174,7 +179,9 @@ nb::object ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& 
           content = *std::move(made);
           options.record_timeline = true;
         }
-        return Convert(options);
+        Result<ConvertReport> made = Convert(options);
+        if (!made.ok()) return WithLauncherHint(made.status(), options.shard);
+        return made;
       });
   if (content) {
     const std::string run =
@@ -338,6 +345,9 @@ void AddCalls(nb::module_& module) {
         return CommitWorkers(options.target, options.waiting, options.run.stop);
       },
       kCommit);
+  AddCall<StatusCall>(
+      module, "status", kNoCall,
+      [](const StatusCall& options) { return FindStatus(options.target); }, kStatus);
   AddCall<InferStrategyOptions>(module, "infer_strategy", kInferStrategyCall, InferStrategy,
                                 kInferStrategy);
   AddCall<AgainstOptions>(module, "verify_against", kAgainstCall, VerifyAgainst,

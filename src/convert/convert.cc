@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "format/container/container.h"
+#include "src/base/checked.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -25,6 +26,7 @@
 #include "src/convert/opened_conversion.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
+#include "src/convert/progress_recorder.h"
 #include "src/convert/reader_check.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/stated_places.h"
@@ -125,6 +127,27 @@ Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patienc
   return {};
 }
 
+// The recorder of a job that has parts to write. Another job leaves no record: others may publish
+// it at any time, and remove the folder of records.
+std::optional<ProgressRecorder::Share> RecordedShare(const BegunJob& job, const Share& share) {
+  if (share.staged || share.parts.empty()) return std::nullopt;
+  ProgressRecorder::Share recorded;
+  for (const std::vector<TargetShare>* parts : {&share.finished, &share.parts}) {
+    for (const TargetShare& part : *parts) {
+      const std::string& path = job.job().spec().files[part.part.file].path;
+      const bool before = parts == &share.finished ||
+                          (job.alone.has_value() && job.alone->Finished(path) != nullptr);
+      recorded.bytes = SaturatingAdd(recorded.bytes, part.part.range.length);
+      if (before) {
+        recorded.bytes_before = SaturatingAdd(recorded.bytes_before, part.part.range.length);
+      }
+    }
+  }
+  recorded.parts = share.finished.size() + share.parts.size();
+  recorded.parts_before = share.finished.size();
+  return recorded;
+}
+
 // The results of a run before publication.
 struct Work {
   CrcFiles checked;
@@ -138,9 +161,29 @@ void MarkTime(const Conversion& conversion) {
   conversion.timeline.Mark(conversion.budget.measured->Look());
 }
 
-// `counted` gets the total work.
+// The counters of a run.
+struct RunCounts {
+  RunOptions run;  // the caller's, but its progress is also recorded
+  std::optional<ProgressRecorder> recorder;
+  std::optional<CountedWork> counted;
+};
+
+void BeginRecording(const Conversion& conversion, const BegunJob& job, const Share& share,
+                    RunCounts& counts) {
+  counts.run = conversion.options.run;
+  const auto recorded = RecordedShare(job, share);
+  if (!recorded) return;
+  ProgressRecorder& recorder =
+      counts.recorder.emplace(job.job(), conversion.options.shard, *recorded);
+  counts.run.progress = [&recorder, &report = conversion.options.run.progress](const Progress& at) {
+    recorder.Update(at);
+    if (report) report(at);
+  };
+}
+
+// `counts` gets the total work.
 Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, const Share& share,
-                           std::optional<CountedWork>& counted) {
+                           RunCounts& counts) {
   OpenedConversion& opened = conversion.opened;
   const ConvertOptions& options = conversion.options;
   OpenedSource& source = *opened.source;
@@ -163,7 +206,9 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, co
   all.total_bytes = checks.bytes + bytes;
   all.phase = Progress::Phase::kCheck;
   if (!share.staged || check_staged) all.total_files = share.parts.size();
-  const CountedWork& count = counted.emplace(options.run, all);
+  BeginRecording(conversion, job, share, counts);
+  const CountedWork& count = counts.counted.emplace(counts.run, all);
+  if (counts.recorder) counts.recorder->Update(all);
   RESHARD_ASSIGN_OR_RETURN(
       done.replicas, RunChecks(source, checks, target.choice(), options.checks, count.work()));
   done.checked = checks.crc;
@@ -175,9 +220,12 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const BegunJob& job, co
   MarkTime(conversion);
   count.Enter(Progress::Phase::kWrite);
   RESHARD_ASSIGN_OR_RETURN(
-      done.written,
-      WriteTargets(conversion, share.parts,
-                   {job.job(), job.job().storage(), job.job().spec().fingerprint}, count.work()));
+      done.written, WriteTargets(conversion, share.parts,
+                                 {job.job(), job.job().storage(), job.job().spec().fingerprint,
+                                  [&](uint64_t kept) {
+                                    if (counts.recorder) counts.recorder->AddKept(kept);
+                                  }},
+                                 count.work()));
   return done;
 }
 
@@ -263,13 +311,13 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   RESHARD_RETURN_IF_ERROR(Begin(conversion, std::move(spec), patience, job));
   const Share share =
       job.worker ? ShareOf(conversion, *job.worker) : ShareOf(conversion, *job.alone);
-  std::optional<CountedWork> counted;
-  auto done = CheckAndWrite(conversion, job, share, counted);
+  RunCounts counts;
+  auto done = CheckAndWrite(conversion, job, share, counts);
   if (!done.ok()) return share.published ? done.status() : WithHint(done.status(), job);
   if (share.published) return ReportOfNothing(conversion, job.job(), *std::move(done));
   conversion.timeline.Begin("publish");
   MarkTime(conversion);
-  counted->Enter(Progress::Phase::kPublish);
+  counts.counted->Enter(Progress::Phase::kPublish);
   conversion.budget.measured->refuses = false;
   // Publication takes its own memory, which is not counted beside that of windows.
   conversion.opened.source->files().GiveWindowsBack();

@@ -146,6 +146,7 @@ Result<Written> WriteTargets(const Conversion& conversion, const std::vector<Tar
   work.write = {mode, &write_back};
   work.progress = [&](uint64_t bytes, bool kept) {
     if (kept) {
+      if (destination.kept) destination.kept(bytes);
       if (shared.progress) shared.progress(bytes);
       return;
     }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,8 @@ void BeginReading(OpenedConversion& opened, const MemoryBudget& budget);
 struct Destination {
   const PartSink& sink;
   StorageKind storage;
-  std::string fingerprint;  // of the plan of all files, for the records
+  std::string fingerprint;                        // of the plan of all files, for the records
+  std::function<void(uint64_t bytes)> kept = {};  // called for each part that is; may be empty
 };
 
 // Writes `parts` of the files, on several threads. A plan that is not kept is made in its turn, so

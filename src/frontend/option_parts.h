@@ -116,6 +116,14 @@ struct Commit {
   RunOptions run;
 };
 
+// The arguments of FindStatus; `run` has no effect.
+struct StatusCall {
+  std::string target;
+  RunOptions run;
+};
+
+inline OptionParts PartsOf(StatusCall& /*options*/) { return {}; }
+
 inline OptionParts PartsOf(Commit& options) { return {.waiting = &options.waiting}; }
 
 }  // namespace reshard

@@ -20,6 +20,7 @@ struct Named {
 constexpr Named kNamed[] = {
     {"CommitWorkers", "`reshard commit`", "reshard.commit"},
     {"Convert", "`reshard convert`", "reshard.convert"},
+    {"FindStatus", "`reshard status`", "reshard.status"},
     {"MakeStrategy", "`reshard strategy make`", "reshard.make_strategy"},
     {"Recode", "`reshard recode`", "reshard.recode"},
     {"ShardedCheckpoint::Shards", "`reshard inspect --strategy`", "Tensor.shards"},

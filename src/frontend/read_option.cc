@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -126,10 +125,7 @@ Result<std::vector<int64_t>> CountsOf(std::string_view list) {
 
 Result<WorkerShare> ShareOf(const std::string& text) {
   if (text == "auto") {
-    return FindWorkerShare([](const char* name) {
-      const char* value = std::getenv(name);
-      return value == nullptr ? std::optional<std::string>() : value;
-    });
+    return FindWorkerShare(ProcessEnvironment);
   }
   const std::string_view whole = text;
   const size_t slash = std::min(whole.find('/'), whole.size());

@@ -262,6 +262,30 @@ class Fields {
         .End();
   }
 
+  void Put(const StatusReport& report, const ReportedCall& call) {
+    Begin("StatusReport", kReport, "How far a conversion is.")
+        .Add("target", call.place)
+        .Add("state", StateName(report.state));
+    to_.Name("attention");
+    if (types_ != nullptr) types_->OrNone();
+    if (report.attention.empty() && types_ == nullptr) {
+      to_.None();
+    } else {
+      to_.Message(report.attention);
+    }
+    Add("alone", report.alone)
+        .Add("publishing", report.publishing)
+        .Add("bytes_done", report.bytes_done)
+        .Add("total_bytes", report.total_bytes)
+        .Add("files_done", report.files_done)
+        .Add("total_files", report.total_files)
+        .Add("bytes_per_second", report.bytes_per_second)
+        .Add("seconds_remaining", report.seconds_left)
+        .Add("workers", report.workers)
+        .Add("notes", Messages{report.notes})
+        .End();
+  }
+
   void Put(const StrategyReport& report, const ReportedCall& call) {
     Begin("StrategyReport", kReport, "A strategy file that was written.")
         .Add("output", call.place)
@@ -613,6 +637,23 @@ class Fields {
         .End();
   }
 
+  void Put(const StatusReport::Worker& worker) {
+    std::optional<std::string_view> phase;
+    if (worker.phase) phase = PhaseName(*worker.phase);
+    Begin("WorkerStatus", {}, "How far the share of one process is.")
+        .Add("index", worker.shard.index)
+        .Add("state", StateName(worker.state))
+        .Add("process", OrNone(worker.process))
+        .Add("phase", phase)
+        .Add("bytes_done", worker.bytes_done)
+        .Add("total_bytes", worker.total_bytes)
+        .Add("files_done", worker.files_done)
+        .Add("total_files", worker.total_files)
+        .Add("bytes_per_second", worker.bytes_per_second)
+        .Add("seconds_remaining", worker.seconds_left)
+        .End();
+  }
+
   void Put(const ConvertReport::File& file) {
     Begin("WrittenFile").Add("path", file.path).Add("size", file.size).End();
   }
@@ -848,6 +889,7 @@ template void Describe(const DigestReport&, const ReportedCall&, ReportSink&);
 template void Describe(const MergeReport&, const ReportedCall&, ReportSink&);
 template void Describe(const PlanReport&, const ReportedCall&, ReportSink&);
 template void Describe(const RecodedFiles&, const ReportedCall&, ReportSink&);
+template void Describe(const StatusReport&, const ReportedCall&, ReportSink&);
 template void Describe(const StrategyReport&, const ReportedCall&, ReportSink&);
 template void Describe(const WrittenPage&, const ReportedCall&, ReportSink&);
 
@@ -885,6 +927,7 @@ void DescribeTypes(TypeSink& to) {
   fields.Put(MergeReport(), call);
   fields.Put(RecodedFiles{ConvertReport()}, call);
   fields.Put(CommitReport(), call);
+  fields.Put(StatusReport(), call);
   fields.Put(StrategyReport(), call);
   fields.Put(WrittenPage(), call);
   fields.Put(Inspection());
@@ -896,6 +939,16 @@ std::string_view RelationName(DiffReport::Relation relation) {
   constexpr std::string_view kNames[] = {"equal", "different", "other type", "only in A",
                                          "only in B"};
   return kNames[static_cast<size_t>(relation)];
+}
+
+std::string_view StateName(StatusReport::State state) {
+  constexpr std::string_view kNames[] = {"published", "running", "needs attention"};
+  return kNames[static_cast<size_t>(state)];
+}
+
+std::string_view StateName(StatusReport::Worker::State state) {
+  constexpr std::string_view kNames[] = {"not started", "running", "finished", "dead"};
+  return kNames[static_cast<size_t>(state)];
 }
 
 std::vector<Warning> WarningsOf(const DamageReport& report) {

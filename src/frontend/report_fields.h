@@ -89,8 +89,8 @@ struct WrittenPage {
 };
 
 // Passes the fields of a call's result to the sink: AgainstReport, CommitReport, ConvertReport,
-// DamageReport, DiffReport, DigestReport, MergeReport, PlanReport, RecodedFiles, StrategyReport,
-// WrittenPage.
+// DamageReport, DiffReport, DigestReport, MergeReport, PlanReport, RecodedFiles, StatusReport,
+// StrategyReport, WrittenPage.
 template <typename Report>
 void Describe(const Report& report, const ReportedCall& call, ReportSink& to);
 
@@ -178,6 +178,10 @@ void DescribeTypes(TypeSink& to);
 
 // Returns how two parameters compare in words, such as "only in A".
 std::string_view RelationName(DiffReport::Relation relation);
+
+// Returns how a conversion, or a worker of it, fares, such as "needs attention".
+std::string_view StateName(StatusReport::State state);
+std::string_view StateName(StatusReport::Worker::State state);
 
 // The warnings of a folder's check.
 std::vector<Warning> WarningsOf(const DamageReport& report);

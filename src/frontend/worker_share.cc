@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <string_view>
 
@@ -206,6 +207,24 @@ Result<WorkerShare> FindWorkerShare(const Environment& environment) {
       "`shard=auto`: no launcher has set OMPI_COMM_WORLD_RANK (Open MPI), PMI_RANK (MPICH and its "
       "kin), SLURM_PROCID, SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX (Kubernetes), RANK (torchrun) "
       "or RANK_ID (msrun); start it by one, or give `shard=i/n`");
+}
+
+std::optional<std::string> ProcessEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::optional<std::string>() : value;
+}
+
+Status WithLauncherHint(const Status& failed, const std::optional<WorkerShare>& given,
+                        const Environment& environment) {
+  // An error about existing files names an option to replace them.
+  const bool is_held = failed.code() == StatusCode::kAlreadyExists && failed.option().empty();
+  if (!is_held || given) return failed;
+  const Result<WorkerShare> share = FindWorkerShare(environment);
+  if (!share.ok() || share->count < 2) return failed;
+  return failed.WithMessage(fmt::format(
+      "{} (this is process {} of {} of a launcher: with `shard=auto` they do the conversion "
+      "together)",
+      failed.message(), share->index, share->count));
 }
 
 }  // namespace reshard

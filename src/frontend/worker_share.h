@@ -24,6 +24,15 @@ using Environment = std::function<std::optional<std::string>(const char* name)>;
 // naming the variables that are missing, wrong, or ambiguous.
 Result<WorkerShare> FindWorkerShare(const Environment& environment);
 
+// The environment of this process.
+std::optional<std::string> ProcessEnvironment(const char* name);
+
+// Returns `failed`, the error of a conversion, with advice if another run holds the target and a
+// launcher has started this process as one of several without giving it a share. `given` is the
+// share that the call has.
+Status WithLauncherHint(const Status& failed, const std::optional<WorkerShare>& given,
+                        const Environment& environment = ProcessEnvironment);
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_FRONTEND_WORKER_SHARE_H_

@@ -120,6 +120,19 @@ std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const Work
   return parts;
 }
 
+std::vector<std::vector<FilePart>> AllShares(const std::vector<ManifestFile>& files,
+                                             uint64_t workers) {
+  const std::vector<size_t> order = InOrder(files);
+  const std::vector<Cut> cuts = Cuts(files, order, workers);
+  std::vector<std::vector<FilePart>> shares(workers);
+  for (size_t i = 0; i < shares.size(); ++i) {
+    ForEachPart(files, order, cuts[i], cuts[i + 1], [&](size_t file, ByteRange range) {
+      shares[i].push_back({file, range});
+    });
+  }
+  return shares;
+}
+
 std::vector<std::vector<ByteRange>> PartsOf(const std::vector<ManifestFile>& files,
                                             uint64_t workers) {
   const std::vector<size_t> order = InOrder(files);

@@ -22,6 +22,10 @@ namespace reshard {
 // mostly read the same sources.
 std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const WorkerShare& worker);
 
+// Returns the shares of all of so many workers.
+std::vector<std::vector<FilePart>> AllShares(const std::vector<ManifestFile>& files,
+                                             uint64_t workers);
+
 // Returns, for each of `files`, in how many parts the shares of `workers` workers have it, in file
 // order: one part for a file that is not split.
 std::vector<std::vector<ByteRange>> PartsOf(const std::vector<ManifestFile>& files,

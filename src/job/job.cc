@@ -1,6 +1,8 @@
 #include "src/job/job.h"
 
+#include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/os/write_in_place.h"
 
 namespace reshard {
 
@@ -8,6 +10,14 @@ Status Job::FindEarlier() {
   RESHARD_ASSIGN_OR_RETURN(earlier_, TakePublished(target_, lock_, spec_));
   if (!earlier_.found) spec_.difference = earlier_.difference;
   return {};
+}
+
+void Job::LeaveProgress(const std::optional<WorkerShare>& worker,
+                        const ProgressRecord& record) const {
+  if (!folder_) return;
+  static_cast<void>(CatchOutOfMemory([&] {
+    return WriteInPlace(folder_->folder(), ProgressName(worker), EncodeProgress(record));
+  }));
 }
 
 Status Job::PutInPlace(PublishReport& report) {

@@ -9,9 +9,11 @@
 #include <optional>
 #include <utility>
 
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/job/job_folder.h"
 #include "src/job/job_spec.h"
+#include "src/job/progress_record.h"
 #include "src/job/publication.h"
 #include "src/job/published_set.h"
 #include "src/os/job_lock.h"
@@ -30,6 +32,10 @@ class Job : public PartSink {
   // The set that an earlier run published, if the job looks for it. If it is `found`, the job has
   // no work, and only spec() and this function may be called.
   const PublishedSet& earlier() const { return earlier_; }
+
+  // Leaves the record of how far the run is, of the one of `worker` or alone. While parts are being
+  // written. A failure is not told: the record is for others.
+  void LeaveProgress(const std::optional<WorkerShare>& worker, const ProgressRecord& record) const;
 
  protected:
   Job(JobSpec spec, OutputDirectory target, JobLock lock)

@@ -36,14 +36,6 @@ std::string BlockRecordPath(const std::string& path, ByteRange part) {
   return fmt::format("{}/{}/{}.jsonl", kBlockRecords, path, part.offset);
 }
 
-std::string WorkerLockName(const WorkerShare& worker) {
-  return fmt::format("{}{}_of_{}", kWorkerLock, worker.index, worker.count);
-}
-
-std::string FinishedName(const WorkerShare& worker) {
-  return fmt::format("finished_{}_of_{}", worker.index, worker.count);
-}
-
 // The beginning of a line in the list of files to prune. It leaves out the device, whose number may
 // change with a mount.
 std::string PrunedIdentity(const FileIdentity& identity) {
@@ -114,6 +106,18 @@ Status Move(const OutputDirectory& folder, const std::string& from, const Output
 }
 
 }  // namespace
+
+std::string RunLockName(const std::optional<WorkerShare>& worker) {
+  return worker ? fmt::format("{}{}_of_{}", kWorkerLock, worker->index, worker->count) : "run";
+}
+
+std::string ProgressName(const std::optional<WorkerShare>& worker) {
+  return worker ? fmt::format("progress_{}_of_{}", worker->index, worker->count) : "progress";
+}
+
+std::string FinishedName(const WorkerShare& worker) {
+  return fmt::format("finished_{}_of_{}", worker.index, worker.count);
+}
 
 Result<std::vector<std::pair<std::string, Manifest>>> ManifestsThatList(
     const OutputDirectory& target, const std::vector<ManifestFile>& files,
@@ -271,8 +275,8 @@ Result<std::optional<BlockRecord>> JobFolder::StagedBlockRecord(const ManifestFi
   return std::optional(*std::move(record));
 }
 
-Result<FileLock> JobFolder::WorkerLock(const WorkerShare& worker) const {
-  return FileLock::Open(folder_, WorkerLockName(worker));
+Result<FileLock> JobFolder::RunLock(const std::optional<WorkerShare>& worker) const {
+  return FileLock::Open(folder_, RunLockName(worker));
 }
 
 Result<FileLock> JobFolder::JoinLock(const std::string& path) const {
@@ -309,11 +313,11 @@ Result<std::vector<uint64_t>> JobFolder::Outstanding(uint64_t workers) const {
 Result<std::map<uint64_t, std::string>> JobFolder::LiveWorkers(uint64_t workers) const {
   std::map<uint64_t, std::string> live;
   for (uint64_t i = 0; i < workers; ++i) {
-    const auto lock = FileLock::OpenToAsk(folder_, WorkerLockName({i, workers}));
+    const auto lock = FileLock::OpenToAsk(folder_, RunLockName(WorkerShare{i, workers}));
     if (lock.status().code() == StatusCode::kNotFound) continue;
     if (!lock.ok()) return lock.status();
-    RESHARD_ASSIGN_OR_RETURN(const bool free, lock->Try(FileLock::Mode::kShared));
-    if (!free) live.emplace(i, lock->Holder());
+    RESHARD_ASSIGN_OR_RETURN(const bool held, lock->IsHeld());
+    if (held) live.emplace(i, lock->Holder());
   }
   return live;
 }
@@ -325,8 +329,8 @@ Result<bool> JobFolder::HasLiveWorker() const {
     const auto lock = FileLock::OpenToAsk(folder_, name);
     if (lock.status().code() == StatusCode::kNotFound) continue;
     if (!lock.ok()) return lock.status();
-    RESHARD_ASSIGN_OR_RETURN(const bool free, lock->Try(FileLock::Mode::kShared));
-    if (!free) return true;
+    RESHARD_ASSIGN_OR_RETURN(const bool held, lock->IsHeld());
+    if (held) return true;
   }
   return false;
 }
@@ -337,6 +341,13 @@ Status JobFolder::Remove(const std::string& path) const {
     if (place) RESHARD_RETURN_IF_ERROR(place->folder.RemoveFile(place->name));
   }
   return {};
+}
+
+Result<bool> JobFolder::HasRecord(const std::string& path,
+                                  const std::optional<ByteRange>& part) const {
+  RESHARD_ASSIGN_OR_RETURN(const auto record, LookAt(folder_, part ? BlockRecordPath(path, *part)
+                                                                   : StagedPath(RecordPath(path))));
+  return record.has_value();
 }
 
 std::string JobFolder::PathOfStaged(const std::string& path) const {

@@ -7,7 +7,8 @@
 //     origin.jsonl     the new list of runs
 //     pruned           files to remove after publication
 //     block_records/...  records of the parts of files that several workers write
-//     shard_I_of_N     a worker's lock
+//     shard_I_of_N     a worker's lock; of a run alone `run`
+//     progress_I_of_N  how far a worker is (progress_record.h); of a run alone `progress`
 //     finished_I_of_N  the mark that a worker has finished its share
 //     job              the files being staged and their sources; renamed to `journal` as soon as
 //                      the files may be published
@@ -55,6 +56,12 @@ namespace reshard {
 Result<std::vector<std::pair<std::string, Manifest>>> ManifestsThatList(
     const OutputDirectory& target, const std::vector<ManifestFile>& files,
     const std::string& except);
+
+// The names of a worker's files in the job folder, or of those of a run alone: its lock, the record
+// of its progress, and the mark that its share is finished, which a run alone does not have.
+std::string RunLockName(const std::optional<WorkerShare>& worker);
+std::string ProgressName(const std::optional<WorkerShare>& worker);
+std::string FinishedName(const WorkerShare& worker);
 
 // A target folder, and the right to write there.
 struct LockedTarget {
@@ -134,6 +141,9 @@ class JobFolder {
   Result<bool> IsStaged(const ManifestFile& file) const;
   // Removes a staged file and its part record, the record first.
   Status Remove(const std::string& path) const;
+  // Whether there is a record of the whole file at `path`, or of its part `part`: then its bytes
+  // are whole. Errors: kIo.
+  Result<bool> HasRecord(const std::string& path, const std::optional<ByteRange>& part) const;
   // For messages, and to read it.
   std::string PathOfStaged(const std::string& path) const;
 
@@ -147,9 +157,9 @@ class JobFolder {
   // kIo.
   Result<std::optional<BlockRecord>> StagedBlockRecord(const ManifestFile& file, ByteRange part,
                                                        const std::string& plan) const;
-  // The locks of a worker, and of the process that joins the parts of the file at `path`; not
-  // locked yet. Errors: kIo.
-  Result<FileLock> WorkerLock(const WorkerShare& worker) const;
+  // The locks of a worker or of a run alone, and of the process that joins the parts of the file at
+  // `path`; not locked yet. Errors: kIo.
+  Result<FileLock> RunLock(const std::optional<WorkerShare>& worker) const;
   Result<FileLock> JoinLock(const std::string& path) const;
   // Says, durably, that a worker has finished its share, which is of `files`. Errors: kIo.
   Status WriteFinished(const WorkerShare& worker, const std::vector<ManifestFile>& files) const;
@@ -157,12 +167,13 @@ class JobFolder {
   // Returns which of so many workers have not finished. Errors: kIo.
   Result<std::vector<uint64_t>> Outstanding(uint64_t workers) const;
   // Returns the workers' locks that are held, and their processes as far as known
-  // (FileLock::Holder). Call it only if no worker can begin meanwhile: that worker would find its
-  // lock held.
-  // Errors: kIo.
+  // (FileLock::Holder). Errors: kIo.
   Result<std::map<uint64_t, std::string>> LiveWorkers(uint64_t workers) const;
   // Whether any worker's lock is held, of any number of workers. Errors: kIo.
   Result<bool> HasLiveWorker() const;
+
+  // The folder itself.
+  const OutputDirectory& folder() const { return folder_; }
 
   // Returns the new manifest; no value if it has left, or if there is no journal.
   Result<std::optional<Manifest>> ReadManifest(const JobText& journal) const;

@@ -157,6 +157,43 @@ std::string HowToGoOn(uint64_t workers, const std::vector<uint64_t>& outstanding
       FirstOf(names), names.size() == 1 ? "it" : "each", names.front());
 }
 
+// As ParseJobText; after an error `job` has the fields before it.
+Status ParseInto(std::string_view text, const std::string& path, JobText& job) {
+  std::string checksum;
+  std::string workers;
+  std::string strategies;
+  std::string nothing;
+  // The targets end with an empty line.
+  if (!TakeLine(text, kVersionKey, job.tool_version) ||
+      !TakeLine(text, kManifestKey, job.manifest_name) || !TakeLine(text, kChecksumKey, checksum) ||
+      (checksum != "yes" && checksum != "no") || !IsManifestName(job.manifest_name) ||
+      !TakeLine(text, kWorkersKey, workers) || !ParseNumber<uint64_t>(workers) ||
+      !TakeLine(text, kStrategiesKey, strategies) || !TakeStrategies(strategies, job)) {
+    return CorruptError(fmt::format("{}: not written by reshard; remove its folder", Escape(path)));
+  }
+  job.checksum = checksum == "yes";
+  job.workers = *ParseNumber<uint64_t>(workers);
+  if (job.workers > kMaxWorkers) {
+    return CorruptError(fmt::format("{}: expected at most {} shares, found {}; remove its folder",
+                                    Escape(path), kMaxWorkers, job.workers));
+  }
+  job.states_crc = TakeLine(text, kCrcKey, nothing);
+  TakeLine(text, kEncryptionKey, job.encryption);
+  job.prune = TakeLine(text, kPruneKey, nothing);
+  TakeLine(text, kOriginKey, job.origin);
+  if (!TakeStamps(text, job.stamps)) {
+    return CorruptError(
+        fmt::format("{}: its list of sources is damaged; remove its folder", Escape(path)));
+  }
+  const size_t end = text.starts_with('\n') ? 0 : text.find("\n\n") + 1;
+  if ((end == 0 && !text.starts_with('\n')) || !text.ends_with('\n')) {
+    return CorruptError(fmt::format("{}: ends too early; remove its folder", Escape(path)));
+  }
+  job.targets = text.substr(0, end);
+  job.sources = text.substr(end + 1);
+  return {};
+}
+
 }  // namespace
 
 bool StatesCrc(const JobSpec& spec, std::string_view path) {
@@ -229,39 +266,12 @@ std::string EncodeJobText(const JobText& job) {
 
 Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
   JobText job;
-  std::string checksum;
-  std::string workers;
-  std::string strategies;
-  std::string nothing;
-  // The targets end with an empty line.
-  if (!TakeLine(text, kVersionKey, job.tool_version) ||
-      !TakeLine(text, kManifestKey, job.manifest_name) || !TakeLine(text, kChecksumKey, checksum) ||
-      (checksum != "yes" && checksum != "no") || !IsManifestName(job.manifest_name) ||
-      !TakeLine(text, kWorkersKey, workers) || !ParseNumber<uint64_t>(workers) ||
-      !TakeLine(text, kStrategiesKey, strategies) || !TakeStrategies(strategies, job)) {
-    return CorruptError(fmt::format("{}: not written by reshard; remove its folder", Escape(path)));
-  }
-  job.checksum = checksum == "yes";
-  job.workers = *ParseNumber<uint64_t>(workers);
-  if (job.workers > kMaxWorkers) {
-    return CorruptError(fmt::format("{}: expected at most {} shares, found {}; remove its folder",
-                                    Escape(path), kMaxWorkers, job.workers));
-  }
-  job.states_crc = TakeLine(text, kCrcKey, nothing);
-  TakeLine(text, kEncryptionKey, job.encryption);
-  job.prune = TakeLine(text, kPruneKey, nothing);
-  TakeLine(text, kOriginKey, job.origin);
-  if (!TakeStamps(text, job.stamps)) {
-    return CorruptError(
-        fmt::format("{}: its list of sources is damaged; remove its folder", Escape(path)));
-  }
-  const size_t end = text.starts_with('\n') ? 0 : text.find("\n\n") + 1;
-  if ((end == 0 && !text.starts_with('\n')) || !text.ends_with('\n')) {
-    return CorruptError(fmt::format("{}: ends too early; remove its folder", Escape(path)));
-  }
-  job.targets = text.substr(0, end);
-  job.sources = text.substr(end + 1);
-  return job;
+  const Status parsed = ParseInto(text, path, job);
+  if (parsed.ok()) return job;
+  if (job.tool_version.empty() || job.tool_version == kVersion) return parsed;
+  return CorruptError(fmt::format(
+      "{}: begun by reshard {}, which {} cannot read; use that version, or remove its folder",
+      Escape(path), Escape(job.tool_version), kVersion));
 }
 
 Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,

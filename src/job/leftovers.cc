@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -132,7 +133,7 @@ Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDire
   return std::optional(std::move(manifest->files));
 }
 
-Status CheckPublished(const OutputDirectory& target) {
+Result<std::vector<ManifestFile>> CheckPublished(const OutputDirectory& target) {
   RESHARD_ASSIGN_OR_RETURN(std::vector<std::string> names, target.Names());
   std::erase_if(names, [](const std::string& name) { return !IsManifestName(name); });
   if (names.empty()) {
@@ -140,9 +141,10 @@ Status CheckPublished(const OutputDirectory& target) {
         fmt::format("{}: has no published set and no staged files of shares; run the shares first",
                     Escape(target.path())));
   }
+  std::vector<ManifestFile> files;
   for (const std::string& name : names) {
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes, target.ReadFile(name, kMaxManifestBytes));
-    RESHARD_ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(bytes, target.PathOf(name)));
+    RESHARD_ASSIGN_OR_RETURN(Manifest manifest, ParseManifest(bytes, target.PathOf(name)));
     for (const ManifestFile& file : manifest.files) {
       const auto whole = IsWhole(target, file);
       if (whole.ok() && *whole) continue;
@@ -151,8 +153,10 @@ Status CheckPublished(const OutputDirectory& target) {
                       "else is missing; convert again",
                       Escape(target.PathOf(name)), Escape(file.path), file.size));
     }
+    files.insert(files.end(), std::make_move_iterator(manifest.files.begin()),
+                 std::make_move_iterator(manifest.files.end()));
   }
-  return {};
+  return files;
 }
 
 Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,

@@ -54,9 +54,9 @@ Status NoteDiscarded(const OutputDirectory& parent, const std::vector<Leftover>&
 Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDirectory& target,
                                                                 const JobSpec& spec);
 
-// Ok if there are manifests in `target`, and all files that they list, with their sizes. Errors:
-// kNotFound; as ParseManifest; kIo.
-Status CheckPublished(const OutputDirectory& target);
+// Returns the files that the manifests in `target` list, if there are manifests and all these files
+// are there with their sizes. Errors: kNotFound; as ParseManifest; kIo.
+Result<std::vector<ManifestFile>> CheckPublished(const OutputDirectory& target);
 
 struct Recovered {
   std::optional<JobFolder> folder;       // of this very job, to be gone on with

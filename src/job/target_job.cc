@@ -78,6 +78,7 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   RESHARD_ASSIGN_OR_RETURN(Recovered recovered,
                            Recover(job.target_, job.lock_.folder(), job.spec_));
   job.folder_ = std::move(recovered.folder);
+  if (job.folder_) RESHARD_RETURN_IF_ERROR(job.LockRun());
   job.already_staged_ = recovered.already_staged;
   job.publishing_ = std::move(recovered.publishing);
   if (job.already_staged_) return job;
@@ -94,11 +95,20 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   if (!resumed) {
     RESHARD_ASSIGN_OR_RETURN(job.folder_,
                              JobFolder::Make(job.lock_.folder(), job.spec_.fingerprint));
+    RESHARD_RETURN_IF_ERROR(job.LockRun());
     RESHARD_RETURN_IF_ERROR(job.folder_->WriteJob(JobTextOf(job.spec_)));
   }
   job.spec_.source_identities = {};  // they are in the job's text
   RESHARD_RETURN_IF_ERROR(job.folder_->ProveMoves(job.target_, job.spec_.files));
   return job;
+}
+
+Status TargetJob::LockRun() {
+  RESHARD_ASSIGN_OR_RETURN(run_lock_, folder_->RunLock(std::nullopt));
+  // The target's lock keeps other runs away, so this one is free but for those who ask.
+  RESHARD_ASSIGN_OR_RETURN(const bool had, run_lock_->TryPastAskers());
+  if (had) run_lock_->Sign();
+  return {};
 }
 
 Result<FinishedFiles> TargetJob::KeepFinished() const {
@@ -166,6 +176,7 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
 
 TargetJob::~TargetJob() {
   if (published_ || target_.fd() < 0) return;  // or moved from
+  run_lock_.reset();
   // A destructor has no caller to report a failure to. The next run deals with the leftovers.
   static_cast<void>(CatchOutOfMemory([this] { return Leave(); }));
 }
@@ -242,6 +253,7 @@ Result<PublishReport> TargetJob::Publish() {
   folder_->Watch(spec_.meter);
   RESHARD_RETURN_IF_ERROR(PutInPlace(report));
   published_ = true;
+  run_lock_.reset();  // network file systems keep an open file in its folder
   ClearAfter(spec_, lock_, target_, report);
   return report;
 }

@@ -22,6 +22,7 @@
 #include "src/job/job.h"
 #include "src/job/job_spec.h"
 #include "src/job/publication.h"
+#include "src/os/job_lock.h"
 #include "src/os/staged_file.h"
 
 namespace reshard {
@@ -83,12 +84,15 @@ class TargetJob final : public Job {
  private:
   TargetJob(JobSpec spec, std::vector<std::string> made, OutputDirectory target, JobLock lock);
 
+  // Locks the job folder's file for that, so that others see that the run is at work.
+  Status LockRun();
   // Removes unfinished files, and the whole folder if no file is finished.
   Status Leave() const;
   // Returns the finished files of the spec; removes the unfinished ones.
   Result<FinishedFiles> KeepFinished() const;
 
   std::vector<std::string> made_;  // folders made for the target folder
+  std::optional<FileLock> run_lock_;
   Superseded superseded_;
   FinishedFiles finished_;                // by an interrupted run
   std::vector<ManifestFile> publishing_;  // the files of the publication that already_staged_ tells

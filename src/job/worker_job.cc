@@ -96,8 +96,8 @@ Status WorkerJob::Start() {
     RESHARD_RETURN_IF_ERROR(folder_->WriteJob(JobTextOf(spec_)));
   }
   if (lock_.alone()) RESHARD_RETURN_IF_ERROR(folder_->ProveMoves(target_, spec_.files));
-  RESHARD_ASSIGN_OR_RETURN(worker_lock_, folder_->WorkerLock(*worker_));
-  RESHARD_ASSIGN_OR_RETURN(const bool had, worker_lock_->Try(FileLock::Mode::kExclusive));
+  RESHARD_ASSIGN_OR_RETURN(worker_lock_, folder_->RunLock(worker_));
+  RESHARD_ASSIGN_OR_RETURN(const bool had, worker_lock_->TryPastAskers());
   if (!had) {
     const std::string holder = worker_lock_->Holder();
     return AlreadyExistsError(fmt::format(
@@ -156,7 +156,7 @@ Result<std::optional<WorkerJob>> WorkerJob::Open(const std::string& target_folde
                                                  const Patience& patience) {
   RESHARD_ASSIGN_OR_RETURN(OutputDirectory target, OutputDirectory::Open(target_folder));
   const auto nothing = [&]() -> Result<std::optional<WorkerJob>> {
-    RESHARD_RETURN_IF_ERROR(CheckPublished(target));
+    RESHARD_RETURN_IF_ERROR(CheckPublished(target).status());
     return std::optional<WorkerJob>();
   };
   const auto parent = target.OpenFolder(JobLock::kFolderName);

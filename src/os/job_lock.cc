@@ -11,6 +11,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "src/base/quote.h"
@@ -98,6 +99,27 @@ Result<bool> FileLock::Try(Mode mode) const {
   return true;
 }
 
+Result<bool> FileLock::TryPastAskers() const {
+  // An asker shares the lock for a few system calls, which a network file system may draw out.
+  constexpr int kAttempts = 1000;
+  constexpr std::chrono::milliseconds kPause(1);
+  for (int i = 0; i < kAttempts; ++i) {
+    RESHARD_ASSIGN_OR_RETURN(const bool had, Try(Mode::kExclusive));
+    if (had) return true;
+    RESHARD_ASSIGN_OR_RETURN(const bool shared, Try(Mode::kShared));
+    if (!shared) return false;
+    Unlock();
+    std::this_thread::sleep_for(kPause);
+  }
+  return false;
+}
+
+Result<bool> FileLock::IsHeld() const {
+  RESHARD_ASSIGN_OR_RETURN(const bool shared, Try(Mode::kShared));
+  if (shared) Unlock();
+  return !shared;
+}
+
 Status FileLock::Wait(const Patience& patience) const {
   // Polls, because a waiting flock would not see a stop request. On a network file system, the
   // kernel polls in the same way.
@@ -112,7 +134,7 @@ Status FileLock::Wait(const Patience& patience) const {
   std::mutex mutex;
   std::condition_variable_any stopped;
   while (true) {
-    RESHARD_ASSIGN_OR_RETURN(const bool had, Try(Mode::kExclusive));
+    RESHARD_ASSIGN_OR_RETURN(const bool had, TryPastAskers());
     if (had) {
       Sign();
       return {};
@@ -230,6 +252,17 @@ Status JobLock::Check(const OutputDirectory& target) {
   return had ? Status() : HeldError(target);
 }
 
+Result<bool> JobLock::IsWorkerBusy(const OutputDirectory& folder) {
+  for (const char* name : {kBeginName, kCommitName}) {
+    const auto file = FileLock::OpenToAsk(folder, name);
+    if (file.status().code() == StatusCode::kNotFound) continue;
+    if (!file.ok()) return file.status();
+    RESHARD_ASSIGN_OR_RETURN(const bool held, file->IsHeld());
+    if (held) return true;
+  }
+  return false;
+}
+
 Status JobLock::Admit() {
   if (alone_) {
     alone_ = false;
@@ -249,6 +282,13 @@ Status JobLock::Admit() {
 Status JobLock::Dismiss(const Patience& patience) const { return begin_->Wait(patience); }
 
 Status JobLock::WaitToCommit(const Patience& patience) const { return commit_->Wait(patience); }
+
+std::string UnfinishedTarget(const std::string& folder) {
+  return fmt::format(
+      "{}: a conversion into this folder is unfinished; `FindStatus` tells how far "
+      "it is",
+      Escape(folder));
+}
 
 Result<bool> JobLock::RemoveFolder(const OutputDirectory& target) const {
   for (const char* name : {kCallName, kCommitName, kLockName, kBeginName}) {

@@ -46,6 +46,12 @@ class FileLock {
   // Locks, or changes the mode of a lock that is held. Returns whether it could. If not, a lock
   // that was held may be lost. Errors: kIo, for a file system without locks above all.
   Result<bool> Try(Mode mode) const;
+  // As Try(kExclusive), of a lock that only askers share (IsHeld): waits for them. Then no asker
+  // makes a process fail that has a right to the lock.
+  Result<bool> TryPastAskers() const;
+  // Whether another process holds it exclusively. Shares the lock for a moment, so ask only for
+  // locks that are taken by TryPastAskers or Wait. Errors: as Try.
+  Result<bool> IsHeld() const;
   // Waits until others have released it, locks exclusively, and signs. Errors: as Try; kCancelled;
   // kAlreadyExists, naming the holder, when the patience is over.
   Status Wait(const Patience& patience) const;
@@ -89,6 +95,10 @@ class JobLock {
   // As Acquire, but only tells whether the lock is free, or held by workers; makes no files.
   static Status Check(const OutputDirectory& target);
 
+  // Whether a worker begins or publishes at this moment, by the locks in `folder`, a `.reshard`.
+  // Makes no files, and no other process fails by it. Errors: kIo.
+  static Result<bool> IsWorkerBusy(const OutputDirectory& folder);
+
   // The error of Acquire and Check when another run or a worker holds the lock of `target`.
   static Status HeldError(const OutputDirectory& target);
 
@@ -122,6 +132,10 @@ class JobLock {
   std::optional<FileLock> commit_;  // of a worker: held while it publishes
   bool alone_ = true;
 };
+
+// Returns the message that the conversion into `folder`, which has a JobLock::kFolderName, is not
+// complete, and what tells more.
+std::string UnfinishedTarget(const std::string& folder);
 
 }  // namespace reshard
 

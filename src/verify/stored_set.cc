@@ -12,6 +12,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/shared_work.h"
+#include "src/os/job_lock.h"
 #include "src/os/output_directory.h"
 
 namespace reshard {
@@ -110,6 +111,8 @@ Result<ManifestSet> ManifestSet::Open(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(OutputDirectory root, OutputDirectory::Open(path));
   RESHARD_ASSIGN_OR_RETURN(std::vector<std::string> names, root.Names());
   std::erase_if(names, [](const std::string& name) { return !IsManifestName(name); });
+  RESHARD_ASSIGN_OR_RETURN(const auto staging, root.Look(JobLock::kFolderName));
+  if (names.empty() && staging) return NotFoundError(UnfinishedTarget(path));
   if (names.empty()) {
     return NotFoundError(
         fmt::format("{}: no manifest.json: the set is unfinished, or reshard did not write it; run "
@@ -118,6 +121,7 @@ Result<ManifestSet> ManifestSet::Open(const std::string& path) {
                     Escape(path)));
   }
   ManifestSet set{.root = std::move(root), .names = std::move(names), .manifests = {}};
+  if (staging) set.notes.push_back(UnfinishedTarget(path));
   for (const std::string& name : set.names) {
     RESHARD_ASSIGN_OR_RETURN(std::optional<Manifest> manifest,
                              ReadManifest(set.root, name, set.damages));

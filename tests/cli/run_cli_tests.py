@@ -29,7 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 DATA = HERE.parent / "golden" / "data"
 WIDEST_JSON_LINE = 96
 VARYING_JSON = {"seconds", "memory_bytes", "memory_limit", "memory_planned", "memory_peak", "anonymous_peak", "io",
-                "space_free"}
+                "space_free", "process"}
 VARYING_TEXT = [
     (re.compile(r"in [\d.:]+( s)? \([\d.]+ \w+/s\)"), "in <TIME> (<RATE>)"),
     (re.compile(r"planned in [\d.:]+( s)?"), "planned in <TIME>"),
@@ -37,6 +37,7 @@ VARYING_TEXT = [
     (re.compile(r"memory: [\d.]+ \w+ planned, [\d.]+ \w+ used; sources .*, targets .*$"),
      "memory: <MEMORY>"),
     (re.compile(r"[\d.]+ \w+ free"), "<SPACE> free"),
+    (re.compile(r"process \d+ on [\w.-]+"), "<PROCESS>"),
     # A manifest has times and inodes of the sources.
     (re.compile(r'^([<>]   "digest": )"[0-9a-f]{32}"$'), r'\1"<SEAL>"'),
     (re.compile(r'byte \d+: "digest": expected [0-9a-f]{32} (.*), found "[0-9a-f]{32}"'),

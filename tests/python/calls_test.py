@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import dataclasses
+import fcntl
 import inspect
 import json
 import os
@@ -406,7 +407,7 @@ def test_every_option_of_the_program_is_a_keyword():
     other = {"json", "json_lines", "quiet", "verbose", "log_file", "help", "no_progress", "progress", "long"}
     short = {"src_strategy": "strategy"}  # another word for an option
     # What is the mapping `source` here, and what has a call of its own; `filter` is `include`.
-    other |= {"source", "against", "param", "filter"}
+    other |= {"source", "against", "param", "filter", "watch"}
     calls = {
         "commit": reshard.commit,
         "convert": reshard.convert,
@@ -417,6 +418,7 @@ def test_every_option_of_the_program_is_a_keyword():
         "plan": reshard.plan,
         "recode": reshard.recode,
         "report": reshard.report,
+        "status": reshard.status,
         "strategy convert": reshard.convert_strategy,
         "strategy infer": reshard.infer_strategy,
         "strategy make": reshard.make_strategy,
@@ -649,6 +651,45 @@ def test_commit_publishes_what_was_left(samples, strategies, tmp_path):
     ours = reshard.commit(tmp_path / "out")
     assert ours.already_published
     assert comparable(ours.to_dict()) == comparable(of_the_program("commit", str(tmp_path / "out")))
+
+
+def test_status_tells_what_is_left(samples, strategies, tmp_path):
+    target = tmp_path / "out"
+    with pytest.raises(reshard.NotFoundError):
+        reshard.status(target)
+    reshard.convert(samples / "ckpt_8", target, **strategies, shard=(0, 2))
+    found = reshard.status(target)
+    assert found.state == "needs attention" and "shard=1/2" in found.attention
+    assert [worker.state for worker in found.workers] == ["finished", "not started"]
+    assert 0 < found.bytes_done < found.total_bytes and found.seconds_remaining is None
+    program_said = of_the_program("status", str(target), exit_code=3)
+    assert "--shard 1/2" in program_said.pop("attention")
+    ours = found.to_dict()
+    del ours["attention"]
+    assert comparable(ours) == comparable(program_said)
+    job = next(path for path in (target / ".reshard").iterdir() if path.is_dir())
+    with open(job / "shard_1_of_2", "w") as lock:  # as a process has it that does the share
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert reshard.status(target).state == "running"
+    assert reshard.status(target).workers[1].state == "dead"
+    reshard.convert(samples / "ckpt_8", target, **strategies, shard=(1, 2))
+    found = reshard.status(target)
+    assert found.state == "published" and found.workers == () and found.attention is None
+
+
+def test_a_launcher_without_shares_gets_a_hint(samples, strategies, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    held = tmp_path / "out" / ".reshard" / "lock"
+    held.parent.mkdir(parents=True)
+    with open(held, "w") as lock:  # as another run has it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(reshard.AlreadyExistsError, match="process 1 of 2 .*shard=auto"):
+            reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies)
+        monkeypatch.delenv("WORLD_SIZE")
+        with pytest.raises(reshard.AlreadyExistsError) as refused:
+            reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies)
+    assert "shard" not in str(refused.value)
 
 
 def test_a_lost_strategy_is_the_programs(samples, strategies, full, tmp_path):

@@ -186,7 +186,7 @@ TEST_F(JobFolderTest, WorkersSayWhenTheyHaveFinishedAndThatTheyLive) {
 
   EXPECT_THAT(*folder.LiveWorkers(3), IsEmpty());
   EXPECT_FALSE(*folder.HasLiveWorker());
-  const auto lock = folder.WorkerLock({2, 3});
+  const auto lock = folder.RunLock(WorkerShare{2, 3});
   ASSERT_TRUE(lock.ok());
   ASSERT_TRUE(*lock->Try(FileLock::Mode::kExclusive));
   lock->Sign();

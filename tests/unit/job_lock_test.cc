@@ -101,6 +101,43 @@ TEST_F(JobLockTest, RemovesWhatShardsLeft) {
   EXPECT_TRUE(*lock->RemoveFolder(Target()));
 }
 
+TEST_F(JobLockTest, AskersHoldNobodyUp) {
+  const OutputDirectory target = Target();
+  const auto asker = FileLock::Open(target, "file");
+  const auto worker = FileLock::OpenToAsk(target, "file");
+  ASSERT_TRUE(asker.ok() && worker.ok());
+  EXPECT_FALSE(*asker->IsHeld());
+  // Neither does one that is not quick.
+  ASSERT_TRUE(*asker->Try(FileLock::Mode::kShared));
+  EXPECT_FALSE(*worker->Try(FileLock::Mode::kExclusive));
+  std::optional<bool> had;
+  {
+    const std::jthread waits([&] { had = *worker->TryPastAskers(); });
+    asker->Unlock();
+  }
+  EXPECT_EQ(had, true);
+  EXPECT_TRUE(*asker->IsHeld());
+  EXPECT_FALSE(*asker->TryPastAskers());
+  worker->Unlock();
+  EXPECT_FALSE(*asker->IsHeld());
+  EXPECT_TRUE(*worker->Try(FileLock::Mode::kExclusive));
+}
+
+TEST_F(JobLockTest, TellsThatAWorkerBeginsOrPublishes) {
+  const OutputDirectory target = Target();
+  std::filesystem::create_directory(folder_.path() / ".reshard");
+  const auto busy = [&] { return *JobLock::IsWorkerBusy(*target.OpenFolder(".reshard")); };
+  EXPECT_FALSE(busy());
+  std::optional<JobLock> worker = std::move(*JobLock::AcquireAsWorker(target, {}));
+  EXPECT_TRUE(busy());
+  ASSERT_TRUE(worker->Admit().ok());
+  EXPECT_FALSE(busy());
+  ASSERT_TRUE(worker->WaitToCommit({}).ok());
+  EXPECT_TRUE(busy());
+  worker.reset();
+  EXPECT_FALSE(busy());
+}
+
 JobLock Shard(const OutputDirectory& target) {
   auto lock = JobLock::AcquireAsWorker(target, {});
   EXPECT_TRUE(lock.ok()) << lock.status().message();

@@ -47,10 +47,11 @@ class ResumeTest : public TargetJobTest {
 TEST_F(ResumeTest, KeepsWhatIsFinishedAndNothingElse) {
   Leave(Spec(both_), zero_, one_);
   EXPECT_FALSE(HasManifest());
-  EXPECT_THAT(Everything(Target() / ".reshard"),
-              UnorderedElementsAre(Pair("aaaa/files/part_records/rank_0/a.ckpt.jsonl", testing::_),
-                                   Pair("aaaa/files/rank_0/a.ckpt", "zero"),
-                                   Pair("aaaa/job", testing::_), Pair("lock", "")));
+  EXPECT_THAT(
+      Everything(Target() / ".reshard"),
+      UnorderedElementsAre(Pair("aaaa/files/part_records/rank_0/a.ckpt.jsonl", testing::_),
+                           Pair("aaaa/files/rank_0/a.ckpt", "zero"), Pair("aaaa/job", testing::_),
+                           Pair("aaaa/run", testing::_), Pair("lock", "")));
   {
     auto job = TargetJob::Begin(Resuming(both_));
     ASSERT_TRUE(job.ok()) << job.status().message();

@@ -195,5 +195,36 @@ TEST(WorkerShareTest, SaysWhatIsWrongWithTheEnvironment) {
   }
 }
 
+TEST(WorkerShareTest, HintsAtShares) {
+  const Variables of_two = {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}};
+  const auto hint = [](const Status& failed, const Variables& variables,
+                       const std::optional<WorkerShare>& given = {}) {
+    const Status status =
+        WithLauncherHint(failed, given, [&](const char* name) -> std::optional<std::string> {
+          const auto found = variables.find(name);
+          if (found == variables.end()) return std::nullopt;
+          return found->second;
+        });
+    EXPECT_EQ(status.code(), failed.code());
+    EXPECT_THAT(status.message(), testing::StartsWith(failed.message()));
+    return status.message() != failed.message();
+  };
+  const Status held = AlreadyExistsError("another reshard run is writing to here");
+  EXPECT_TRUE(hint(held, of_two));
+  EXPECT_FALSE(hint(held, of_two, WorkerShare{0, 2}));
+  EXPECT_FALSE(hint(AlreadyExistsError("files are there; pass `force`"), of_two));
+  EXPECT_FALSE(hint(IoError("disk"), of_two));
+  // Processes that no launcher has started as one of several.
+  const Variables alone[] = {
+      {},
+      {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+      {{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}},
+      {{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"}},
+      {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"}},
+      {{"OMPI_COMM_WORLD_RANK", "1"}},
+  };
+  for (const Variables& variables : alone) EXPECT_FALSE(hint(held, variables));
+}
+
 }  // namespace
 }  // namespace reshard

@@ -12,6 +12,7 @@
 
 #include "reshard/convert.h"
 #include "src/frontend/option_parts.h"
+#include "src/frontend/worker_share.h"
 #include "tools/cli/command_table.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
@@ -47,23 +48,54 @@ Result<ReportContent> ContentBefore(const ConvertOptions& options, const std::st
   return MakeReportContent(layout);
 }
 
-std::string ShardText(const ConvertReport::Worker& report) {
-  const std::string shard = fmt::format("share {}/{}", report.shard.index, report.shard.count);
-  if (report.already_published) return shard + ": nothing to do: the set is already published";
-  if (report.published) return shard + ": all shares have finished; the set is published";
-  if (report.outstanding.empty()) return shard + ": finished; another share has published the set";
-  const std::vector<int64_t> outstanding(report.outstanding.begin(), report.outstanding.end());
-  return fmt::format("{}: finished; the set is published once {} {} finished, too", shard,
-                     outstanding.size() == 1 ? "share" : "shares",
-                     FormatRanks(outstanding) + (outstanding.size() == 1 ? " has" : " have"));
-}
-
 // There is no rate for bytes that an earlier run wrote.
 std::string WrittenWords(const ConvertReport& report, double seconds) {
   const std::string bytes = FormatBytes(report.bytes_written);
   if (report.files_kept > 0) return fmt::format("{} complete in {}", bytes, FormatSeconds(seconds));
   return fmt::format("{} written in {} ({})", bytes, FormatSeconds(seconds),
                      FormatRate(report.bytes_written, seconds));
+}
+
+// What a worker has done, and what becomes of the set.
+std::string ShareText(const ConvertReport& report, double seconds) {
+  const ConvertReport::Worker& worker = *report.shard;
+  const std::string share = fmt::format("share {}/{}: ", worker.shard.index, worker.shard.count);
+  if (report.already_published) return share + "nothing to do: the set is already published";
+  std::string work = "nothing to write, the other shares have all files";
+  if (!report.files.empty() && report.files_kept == report.files.size()) {
+    work = fmt::format("{}, {}, written before", FormatCount(report.files.size(), "part"),
+                       FormatBytes(report.bytes_written));
+  } else if (!report.files.empty()) {
+    work = fmt::format("{}, {}", FormatCount(report.files.size(), "part"),
+                       WrittenWords(report, seconds));
+    if (report.files_kept > 0) work += fmt::format(", {} before", report.files_kept);
+  }
+  if (worker.published) return share + work + "; all shares have finished; the set is published";
+  if (worker.outstanding.empty()) return share + work + "; another share has published the set";
+  const std::vector<int64_t> outstanding(worker.outstanding.begin(), worker.outstanding.end());
+  constexpr size_t kMostListed = 16;
+  const std::string others = outstanding.size() == 1
+                                 ? fmt::format("share {} has", outstanding.front())
+                             : ConsecutiveIn(outstanding).size() > kMostListed
+                                 ? fmt::format("{} other shares have", outstanding.size())
+                                 : fmt::format("shares {} have", FormatRanks(outstanding));
+  return share + work + fmt::format("; the set is published once {} finished, too", others);
+}
+
+// Whether all shares of a conversion have a warning with this code, because each plans it all.
+bool IsOfAllShares(WarningCode code) {
+  switch (code) {
+    case WarningCode::kMemory:  // of the host
+    case WarningCode::kFilesGone:
+    case WarningCode::kFilesAbandoned:
+    case WarningCode::kLeftovers:
+    case WarningCode::kSharesLeft:
+    case WarningCode::kWaiting:
+    case WarningCode::kValuesLost:
+      return false;
+    default:
+      return true;
+  }
 }
 
 constexpr const char* kOfSourceFiles =
@@ -129,7 +161,7 @@ int ConvertCommand::ConvertOne() {
     told.insert(note);
   };
   Result<ConvertReport> report = CallStoppable(options, progress_style(), Convert);
-  if (!report.ok()) return Fail(report.status());
+  if (!report.ok()) return Fail(WithLauncherHint(report.status(), options.shard));
   if (auto warning = mindformers.RanksLeftOut()) report->warnings.push_back(*std::move(warning));
   if (content) {
     const std::string run =
@@ -147,8 +179,15 @@ int ConvertCommand::ConvertOne() {
 
   std::vector<std::string> notes = report->notes;
   std::erase_if(notes, [&](const std::string& note) { return told.contains(note); });
+  std::vector<Warning> warnings = report->warnings;
+  // The findings of planning are the same for all shares. Share 0 tells them: no set is published
+  // without it.
+  if (report->shard && report->shard->shard.index != 0 && !verbose()) {
+    notes.clear();
+    std::erase_if(warnings, [](const Warning& warning) { return IsOfAllShares(warning.code); });
+  }
   if (!quiet()) PrintNotes(notes);
-  PrintWarnings(report->warnings);
+  PrintWarnings(warnings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (json()) PrintReport(*report, {.place = arguments_.target(), .seconds = seconds.count()});
   if (!quiet()) PrintSummary(*report, seconds.count());
@@ -156,19 +195,20 @@ int ConvertCommand::ConvertOne() {
 }
 
 void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) const {
-  if (report.already_published) {
-    PrintWords(report.shard ? ShardText(*report.shard) : AlreadyPublishedText(arguments_.target()));
+  if (report.already_published && !report.shard) {
+    PrintWords(AlreadyPublishedText(arguments_.target()));
     return;
   }
-  if (report.completed_earlier_run) {
+  if (report.shard) {
+    PrintWords(ShareText(report, seconds));
+    if (report.already_published || !verbose()) return;
+  } else if (report.completed_earlier_run) {
     PrintWords(fmt::format("{} published, finished by an earlier run",
                            FormatCount(report.files.size(), "file")));
   } else {
     const uint64_t sources = report.source_ranks.size();
     PrintWords(fmt::format(
-        "{}, {}, {} from {}",
-        report.shard ? FormatCount(report.files.size(), "part")
-                     : FormatCount(report.files.size(), "file"),
+        "{}, {}, {} from {}", FormatCount(report.files.size(), "file"),
         WrittenWords(report, seconds), FormatCount(report.parameters, "parameter"),
         report.source_is_whole ? FormatCount(sources, "source file")
                                : fmt::format("source {} {}", sources == 1 ? "rank" : "ranks",
@@ -183,7 +223,6 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
   }
   if (report.stage_alone) PrintWords(StageAloneText(*report.stage_alone));
   if (!report.step.empty()) PrintWords("step taken: " + report.step);
-  if (report.shard) PrintWords(ShardText(*report.shard));
   if (report.replicas && report.replicas->shards == 0) {
     PrintWords("replicas compared first: none, no two source ranks hold the same shard");
   } else if (report.replicas) {
@@ -192,9 +231,9 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
                            FormatCount(report.replicas->compared, "parameter"),
                            FormatBytes(report.replicas->bytes)));
   }
-  if (report.files_kept > 0) {
-    PrintWords(fmt::format("{} kept from an interrupted run",
-                           FormatCount(report.files_kept, report.shard ? "part" : "file")));
+  if (report.files_kept > 0 && !report.shard) {
+    PrintWords(
+        fmt::format("{} kept from an interrupted run", FormatCount(report.files_kept, "file")));
   }
   if (report.pruned > 0) {
     PrintWords(fmt::format("{} of the replaced set removed", FormatCount(report.pruned, "file")));

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "reshard/checkpoint.h"
+#include "reshard/convert.h"
 #include "reshard/parameters.h"
 #include "reshard/tensor.h"
 #include "tools/cli/messages.h"
@@ -69,6 +70,13 @@ std::string ToText(const std::optional<StatisticsReport::Number>& number) {
 bool IsFolder(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error);
+}
+
+std::string Unfinished(const std::string& folder) {
+  return fmt::format(
+      "{}: a conversion into this folder is unfinished; `FindStatus` tells how far "
+      "it is",
+      PrintableName(folder));
 }
 
 // The checkpoints that lie in the folder itself, in the order of names.
@@ -383,6 +391,7 @@ void InspectCommand::InspectFolder(const std::string& path) {
     return InspectFiles(path, ranks.status());
   }
   if (!quiet()) PrintNotes(ranks->notes);
+  TellIfUnfinished(path);
   Warn(ranks->warnings);
   BeginFolder(path, ranks->files.size(), ranks->step);
   for (size_t place = 0; place < ranks->files.size(); ++place) {
@@ -398,10 +407,21 @@ void InspectCommand::InspectFolder(const std::string& path) {
   EndFolder();
 }
 
+// Such as a set that a conversion with --force is going to replace.
+void InspectCommand::TellIfUnfinished(const std::string& folder) const {
+  if (quiet() || !IsFolder(folder + "/.reshard")) return;
+  const Result<StatusReport> status = FindStatus(folder);
+  if (status.ok() && status->state == StatusReport::State::kPublished) return;
+  PrintNotes({Unfinished(folder)});
+}
+
 void InspectCommand::InspectFiles(const std::string& path, const Status& not_ranks) {
   const Result<Strategy> strategy = ReadStrategy(path);
   if (strategy.ok()) return ShowStrategy(*strategy);
   const std::vector<std::string> files = CheckpointsIn(path);
+  if (files.empty() && IsFolder(path + "/.reshard")) {
+    return Report(path, NotFoundError(Unfinished(path)));
+  }
   if (files.empty()) {
     const bool of_ranks = !suffix_.empty() || strategy.status().code() == StatusCode::kNotFound;
     return Report(path, of_ranks ? not_ranks : strategy.status());

@@ -81,6 +81,7 @@ class InspectCommand : public Command {
   void InspectPath(const std::string& path);
   void InspectFile(const std::string& path);
   void InspectFolder(const std::string& path);
+  void TellIfUnfinished(const std::string& folder) const;
   // A folder without rank folders. `not_ranks` says so.
   void InspectFiles(const std::string& path, const Status& not_ranks);
   void BeginFolder(const std::string& path, uint64_t files, const std::string& step);

@@ -37,6 +37,7 @@
 #include "tools/cli/recode_command.h"
 #include "tools/cli/report_command.h"
 #include "tools/cli/shell_commands.h"
+#include "tools/cli/status_command.h"
 #include "tools/cli/strategy_command.h"
 #include "tools/cli/unknown_words.h"
 #include "tools/cli/verify_command.h"
@@ -120,6 +121,7 @@ int RunCommandLine(int argc, char** argv, MountServer serve_mount) {
       "  $ reshard inspect ckpt_4\n"
       "`reshard COMMAND --help` has more; `reshard man` prints the manual.");
   ConvertCommand convert(app);
+  StatusCommand status(app);
   CommitCommand commit(app);
   PlanCommand plan(app);
   CatCommand cat(app);
@@ -153,26 +155,11 @@ int RunCommandLine(int argc, char** argv, MountServer serve_mount) {
   } catch (const CLI::ParseError& error) {
     return AnswerParseError(app, error, words);
   }
-  Command* commands[] = {&convert,
-                         &commit,
-                         &plan,
-                         &cat,
-                         &mount,
-                         &unmount,
-                         &ranks,
-                         &inspect,
-                         &digest,
-                         &diff,
-                         &verify,
-                         &recode,
-                         &merge,
-                         &report,
-                         &name_rules,
-                         &show,
-                         &merge_strategies,
-                         &strategy_convert,
-                         &strategy_make,
-                         &strategy_infer};
+  Command* commands[] = {
+      &convert,          &status,        &commit,        &plan,       &cat,  &mount,
+      &unmount,          &ranks,         &inspect,       &digest,     &diff, &verify,
+      &recode,           &merge,         &report,        &name_rules, &show, &merge_strategies,
+      &strategy_convert, &strategy_make, &strategy_infer};
   for (Command* command : commands) {
     if (command->chosen()) return command->Start();
   }

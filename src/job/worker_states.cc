@@ -1,0 +1,85 @@
+#include "src/job/worker_states.h"
+
+#include <algorithm>
+
+#include "src/base/status_macros.h"
+#include "src/os/job_lock.h"
+
+namespace reshard {
+namespace {
+
+// The share of worker `number` of so many; none of a run alone.
+std::optional<WorkerShare> ShareNumber(uint64_t number, uint64_t workers) {
+  return workers == 0 ? std::nullopt : std::optional(WorkerShare{number, workers});
+}
+
+struct Lock {
+  bool held = false;
+  std::string process;  // that holds it, or has held it
+};
+
+// No value if there is no lock.
+Result<std::optional<Lock>> LookAtLock(const JobFolder& folder,
+                                       const std::optional<WorkerShare>& worker) {
+  const auto file = FileLock::OpenToAsk(folder.folder(), RunLockName(worker));
+  if (file.status().code() == StatusCode::kNotFound) return std::optional<Lock>();
+  if (!file.ok()) return file.status();
+  RESHARD_ASSIGN_OR_RETURN(const bool held, file->IsHeld());
+  return std::optional(Lock{held, file->Holder()});
+}
+
+Status ReadRecord(const OutputDirectory& folder, const std::string& name, WorkerState& state) {
+  const auto entry = folder.Look(name);
+  if (!entry.ok()) return entry.status();
+  if (!*entry) return {};
+  state.record_ns = (*entry)->identity.mtime_ns();
+  const auto text = folder.ReadFile(name, kMaxProgressBytes);
+  if (text.status().code() == StatusCode::kNotFound || (text.ok() && text->empty())) return {};
+  if (text.status().code() == StatusCode::kIo) return text.status();
+  auto record = text.ok() ? ParseProgress(*text, folder.PathOf(name)) : text.status();
+  state.damage = record.status();
+  if (record.ok()) state.record = *record;
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<WorkerState>> FindWorkers(const JobFolder& folder, uint64_t workers) {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder.folder().Names());
+  const auto has = [&](const std::string& name) {
+    return std::binary_search(names.begin(), names.end(), name);
+  };
+  std::vector<WorkerState> states(std::max<uint64_t>(workers, 1));
+  for (uint64_t i = 0; i < states.size(); ++i) {
+    WorkerState& state = states[i];
+    const std::optional<WorkerShare> worker = ShareNumber(i, workers);
+    if (worker && has(FinishedName(*worker))) {
+      state.kind = WorkerState::Kind::kFinished;
+      continue;
+    }
+    if (!has(RunLockName(worker))) continue;
+    RESHARD_ASSIGN_OR_RETURN(const auto lock, LookAtLock(folder, worker));
+    if (!lock) continue;
+    // It may have left its mark, and the lock, since the names were listed.
+    if (worker && !lock->held) {
+      RESHARD_ASSIGN_OR_RETURN(const bool finished, folder.IsFinished(*worker));
+      state.kind = finished ? WorkerState::Kind::kFinished : WorkerState::Kind::kDead;
+      if (finished) continue;
+    } else {
+      state.kind = lock->held ? WorkerState::Kind::kRunning : WorkerState::Kind::kDead;
+    }
+    state.process = lock->process;
+    RESHARD_RETURN_IF_ERROR(ReadRecord(folder.folder(), ProgressName(worker), state));
+  }
+  return states;
+}
+
+Result<bool> IsAnyAtWork(const JobFolder& folder, uint64_t workers) {
+  for (uint64_t i = 0; i < std::max<uint64_t>(workers, 1); ++i) {
+    RESHARD_ASSIGN_OR_RETURN(const auto lock, LookAtLock(folder, ShareNumber(i, workers)));
+    if (lock && lock->held) return true;
+  }
+  return false;
+}
+
+}  // namespace reshard
