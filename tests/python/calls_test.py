@@ -407,7 +407,7 @@ def test_every_option_of_the_program_is_a_keyword():
     other = {"json", "json_lines", "quiet", "verbose", "log_file", "help", "no_progress", "progress", "long"}
     short = {"src_strategy": "strategy"}  # another word for an option
     # What is the mapping `source` here, and what has a call of its own; `filter` is `include`.
-    other |= {"source", "against", "param", "filter", "watch"}
+    other |= {"source", "against", "param", "filter"}
     calls = {
         "commit": reshard.commit,
         "convert": reshard.convert,
@@ -418,7 +418,6 @@ def test_every_option_of_the_program_is_a_keyword():
         "plan": reshard.plan,
         "recode": reshard.recode,
         "report": reshard.report,
-        "status": reshard.status,
         "strategy convert": reshard.convert_strategy,
         "strategy infer": reshard.infer_strategy,
         "strategy make": reshard.make_strategy,
@@ -689,7 +688,7 @@ def test_a_launcher_without_shares_gets_a_hint(samples, strategies, tmp_path, mo
         monkeypatch.delenv("WORLD_SIZE")
         with pytest.raises(reshard.AlreadyExistsError) as refused:
             reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies)
-    assert "shard" not in str(refused.value)
+    assert "shard=auto" not in str(refused.value)
 
 
 def test_a_lost_strategy_is_the_programs(samples, strategies, full, tmp_path):
