@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "reshard/version.h"
-#include "src/base/quote.h"
+#include "src/base/number_text.h"
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_job.h"
 #include "src/convert/conversion_plan.h"
@@ -94,7 +94,18 @@ bool OutputsAreApart(const PlanRecord& record) {
          });
 }
 
-// The files of the record; none if the options do not have them.
+// Returns the rank that the path of a source names; no value if it names none.
+std::optional<int64_t> RankIn(const std::string& path, const std::string& relative,
+                              const SourceSpec& spec) {
+  if (!IsRankPattern(spec.path)) return RankOfFolder(relative.substr(0, relative.find('/')));
+  const size_t at = spec.path.find(kRankPlaceholder);
+  if (path.compare(0, at, spec.path, 0, at) != 0) return std::nullopt;
+  const size_t end = std::min(path.find_first_not_of("0123456789", at), path.size());
+  return ParseNumber<int64_t>(std::string_view(path).substr(at, end - at));
+}
+
+// The files of the record; none if the options do not have them. Only paths tell ranks: the job has
+// none.
 std::vector<KnownFile> KnownFilesOf(const PlanRecord& record, const SourceSpec& spec) {
   std::vector<KnownFile> files;
   files.reserve(record.sources.size());
@@ -106,6 +117,7 @@ std::vector<KnownFile> KnownFilesOf(const PlanRecord& record, const SourceSpec& 
       if (named == spec.files.end()) return {};
       path = named->second;
     }
+    if (RankIn(path, source.path, spec) != rank) return {};
     const std::string name = std::filesystem::path(source.path).filename().string();
     files.push_back(
         {{rank, std::move(path), source.path, reshard::StepOf(Stem(name))},

@@ -104,7 +104,10 @@ Status WorkerJob::Start() {
     // Without it, the other workers plan all files.
     static_cast<void>(folder_->WritePlan(*spec_.plan));
   }
-  if (lock_.alone()) RESHARD_RETURN_IF_ERROR(folder_->ProveMoves(target_, spec_.files));
+  // The worker whose plan this one follows has proved it, and publication proves it again.
+  if (lock_.alone() && !spec_.follows_plan) {
+    RESHARD_RETURN_IF_ERROR(folder_->ProveMoves(target_, spec_.files));
+  }
   RESHARD_ASSIGN_OR_RETURN(worker_lock_, folder_->WorkerLock(*worker_));
   RESHARD_ASSIGN_OR_RETURN(const bool had, worker_lock_->Try(FileLock::Mode::kExclusive));
   if (!had) {

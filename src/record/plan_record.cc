@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "src/base/quote.h"
@@ -23,6 +24,9 @@ Fault PlanHeadFault(const PlanRecord& record) {
 // `previous` is the source before, null for the first.
 Fault PlannedSourceFault(const PlannedSource& source, const PlannedSource* previous) {
   if (auto fault = RelativePathFault(source.path)) return fault;
+  if (source.rank > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    return fmt::format("rank {} is too large", source.rank);
+  }
   if (previous == nullptr || previous->rank < source.rank) return std::nullopt;
   return fmt::format("rank {} after {}, but they are sorted and occur once", source.rank,
                      previous->rank);

@@ -61,6 +61,8 @@ TEST(PlanRecordMalformed, IsRefused) {
       {"size too large", With("\"size\":7", "\"size\":18446744073709551616"), "\"size\""},
       {"path outside", With("rank_0/s", "../s"), "it has the component \"..\""},
       {"path from the root", With("rank_0/s", "/s"), "line 2: "},
+      {"rank too large", With("\"rank\":3", "\"rank\":9223372036854775808"),
+       "rank 9223372036854775808 is too large"},
       {"ranks unsorted", With("\"rank\":0", "\"rank\":4"), "rank 3 after 4"},
       {"a rank twice", With("\"rank\":0", "\"rank\":3"), "rank 3 after 3"},
       {"no inode", With("\"inode\":9,", ""), "expected the member \"inode\""},
