@@ -529,6 +529,11 @@ Result<ConversionPlan> PlanFiles(const OpenedSource& source, const Target& targe
   planning.AddSources();
   if (stop.stop_requested()) return CancelledError("stopped while planning");
   plan.findings.parameters = findings.parameters.size();
+  // Its warnings and errors are about all files.
+  if (const auto choice = FindingsOf(target.choice(), source.rule(), findings); choice.ok()) {
+    plan.findings.left_out = choice->left_out;
+    plan.findings.renamed = choice->renamed;
+  }
   plan.findings.source_is_whole = source.files_are_numbered();
   plan.findings.step = StepText(source.step());
   return plan;
