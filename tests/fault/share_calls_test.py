@@ -233,6 +233,12 @@ class Few:
         assert all(process.returncode == 0 for process in running), errors
         assert all("another share has planned" in error for error in errors), errors
         harness.check_finished(self.target, self.finished, "five shards at once")
+        running = [subprocess.Popen(self.command(f"{i}/5"), stderr=subprocess.PIPE)
+                   for i in range(5)]
+        errors = [process.communicate(timeout=harness.TIMEOUT)[1].decode() for process in running]
+        assert all(process.returncode == 0 for process in running), errors
+        assert all("nothing to do" in error for error in errors), errors
+        harness.check_finished(self.target, self.finished, "five shards again")
 
 
 def waits(process):
