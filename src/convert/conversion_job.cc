@@ -53,13 +53,21 @@ void AddPatterns(std::string_view kind, const std::vector<std::string>& patterns
   }
 }
 
+// Whether this process looks after the file. Another one has looked after all files of a source
+// that it has found.
+bool IsOwn(const OpenedSource& source, const std::set<FileId>& opened, const ChosenFile& file) {
+  return !source.is_known() || opened.contains(file.id);
+}
+
 // If a pattern names a folder for each rank, these are the source's folders, like rank folders. If
 // it names files side by side, their place does not matter.
 Status CheckOutsideOfPattern(const OpenedSource& source, const std::string& pattern,
                              const std::string& target) {
   if (source.each_alone() || !IsRankPattern(pattern)) return {};
+  const std::set<FileId> opened = source.opened_known();
   for (const ChosenFile& file : source.chosen()) {
     if (file.relative_path.find('/') == std::string::npos) continue;
+    if (!IsOwn(source, opened, file)) continue;
     const std::filesystem::path path = source.path(file);
     RESHARD_RETURN_IF_ERROR(CheckOutside(target, path.parent_path().string()));
   }
@@ -86,7 +94,9 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
                         const std::string& target_folder) {
   const auto stat = [](const std::string& folder) { return Storage::Of(folder).Stat(folder); };
   std::map<FileIdentity::Key, const ChosenFile*> folders;
+  const std::set<FileId> opened = source.opened_known();
   for (const ChosenFile& file : source.chosen()) {
+    if (!IsOwn(source, opened, file)) continue;
     const std::filesystem::path path = source.path(file);
     const auto folder = stat(path.has_parent_path() ? path.parent_path().string() : ".");
     if (folder.ok() && !source.each_alone()) folders.emplace(folder->key(), &file);

@@ -517,6 +517,28 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   return PlanConversion(source, target, options, budget, {findings, {}});
 }
 
+Result<ConversionPlan> PlanFiles(const OpenedSource& source, const Target& target,
+                                 std::span<const int64_t> files, const std::stop_token& stop,
+                                 const MemoryBudget& budget) {
+  PlanFindings findings;
+  ConversionPlan plan;
+  plan.kept = std::make_shared<PlanCache>();
+  const PlanWatch watch{findings, {}};
+  TargetPlanning planning(source, target, budget, stop, watch, plan);
+  RESHARD_RETURN_IF_ERROR(planning.Plan(files));
+  planning.AddSources();
+  if (stop.stop_requested()) return CancelledError("stopped while planning");
+  plan.findings.parameters = findings.parameters.size();
+  // Its warnings and errors are about all files.
+  if (const auto choice = FindingsOf(target.choice(), source.rule(), findings); choice.ok()) {
+    plan.findings.left_out = choice->left_out;
+    plan.findings.renamed = choice->renamed;
+  }
+  plan.findings.source_is_whole = source.files_are_numbered();
+  plan.findings.step = StepText(source.step());
+  return plan;
+}
+
 PlanReport ReportOf(ConversionPlan plan) {
   WorkList& work = plan.work;
   PlanReport report;

@@ -113,6 +113,12 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const ConvertOptions& options, const MemoryBudget& budget);
 
+// Plans these files of the target only, and checks nothing else. Errors: as Target::Plan;
+// kCancelled.
+Result<ConversionPlan> PlanFiles(const OpenedSource& source, const Target& target,
+                                 std::span<const int64_t> files, const std::stop_token& stop,
+                                 const MemoryBudget& budget);
+
 // Returns the report of a plan for users, without memory and space.
 PlanReport ReportOf(ConversionPlan plan);
 

@@ -28,6 +28,7 @@
 #include "src/convert/option_checks.h"
 #include "src/convert/progress_recorder.h"
 #include "src/convert/reader_check.h"
+#include "src/convert/share_plan.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/stated_places.h"
 #include "src/convert/strategy_check.h"
@@ -35,6 +36,7 @@
 #include "src/convert/work_list.h"
 #include "src/convert/write_targets.h"
 #include "src/io/shared_work.h"
+#include "src/job/file_shares.h"
 #include "src/job/target_job.h"
 #include "src/job/worker_job.h"
 #include "src/mindspore/each_file.h"
@@ -69,8 +71,12 @@ struct Share {
 // All files of a job. If they are `published`, none has to be written.
 Share ShareOfAll(const Conversion& conversion, const JobSpec& spec, bool published) {
   std::vector<FilePart> parts;
-  parts.reserve(spec.files.size());
-  for (size_t i = 0; i < spec.files.size(); ++i) parts.push_back({i, {0, spec.files[i].size}});
+  if (spec.follows_plan) {  // only these are planned
+    parts = ShareOf(spec.files, *conversion.options.shard);
+  } else {
+    parts.reserve(spec.files.size());
+    for (size_t i = 0; i < spec.files.size(); ++i) parts.push_back({i, {0, spec.files[i].size}});
+  }
   Share share;
   share.parts = SharesOf(conversion.opened.work(), spec.files, parts);
   share.published = share.staged = published;
@@ -115,14 +121,16 @@ struct BegunJob {
   }
 };
 
-Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patience, BegunJob& job) {
+Status Begin(const Conversion& conversion, JobSpec spec, std::optional<WorkerTurn> turn,
+             const Patience& patience, BegunJob& job) {
   if (!conversion.options.shard) {
     RESHARD_ASSIGN_OR_RETURN(TargetJob alone, TargetJob::Begin(std::move(spec)));
     job.alone.emplace(std::move(alone));
     return {};
   }
-  RESHARD_ASSIGN_OR_RETURN(WorkerJob worker,
-                           WorkerJob::Begin(std::move(spec), *conversion.options.shard, patience));
+  RESHARD_ASSIGN_OR_RETURN(
+      WorkerJob worker,
+      WorkerJob::Begin(std::move(spec), *conversion.options.shard, patience, std::move(turn)));
   job.worker.emplace(std::move(worker));
   return {};
 }
@@ -303,12 +311,13 @@ Result<ConvertReport> ReportOfNothing(const Conversion& conversion, const Job& j
 }
 
 // The rest of a conversion, alone or as one of several workers: execute, verify, commit.
-Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
+Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec,
+                              std::optional<WorkerTurn> turn) {
   conversion.timeline.Begin("check");
   MarkTime(conversion);
   const Patience patience(conversion.options.run.stop, conversion.options.waiting);
   BegunJob job;
-  RESHARD_RETURN_IF_ERROR(Begin(conversion, std::move(spec), patience, job));
+  RESHARD_RETURN_IF_ERROR(Begin(conversion, std::move(spec), std::move(turn), patience, job));
   const Share share =
       job.worker ? ShareOf(conversion, *job.worker) : ShareOf(conversion, *job.alone);
   RunCounts counts;
@@ -329,23 +338,39 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   return MakeReport(conversion, share, *std::move(done), std::move(published));
 }
 
+// What a worker has before its job begins.
+struct WorkerStart {
+  std::optional<WorkerTurn> turn;  // if the others wait until this worker has begun
+  std::optional<JobSpec> job;      // by the plan of another worker
+};
+
 // The steps after planning.
 Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& options,
-                               const MemoryBudget& first, TimelineRecorder& timeline) {
+                               const MemoryBudget& first, TimelineRecorder& timeline,
+                               WorkerStart start = {}) {
   OpenedSource& source = *opened.source;
   Findings& findings = opened.plan.findings;
   RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
                            FitMemory(first, HeldOf(source), opened.work(), findings.warnings));
   source.files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
-  RESHARD_ASSIGN_OR_RETURN(JobSpec job, MakeJobSpec(source, opened.work(), options));
+  JobSpec job;
+  if (start.job) {
+    job = *std::move(start.job);
+  } else {
+    RESHARD_ASSIGN_OR_RETURN(job, MakeJobSpec(source, opened.work(), options));
+    if (options.shard) job.plan = PlanRecordOf(source, options);
+  }
   job.meter = &budget.measured->meter;
   job.note = [&](const std::string& note) {
     findings.notes.push_back(note);
     if (options.note) options.note(note);
   };
-  RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(opened, job));
+  if (!job.follows_plan) {
+    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(opened, job));
+  }
   const Conversion conversion{opened, options, budget, timeline};
-  RESHARD_ASSIGN_OR_RETURN(ConvertReport report, Execute(conversion, std::move(job)));
+  RESHARD_ASSIGN_OR_RETURN(ConvertReport report,
+                           Execute(conversion, std::move(job), std::move(start.turn)));
   MarkTime(conversion);
   report.timeline = timeline.Finish();
   const MemoryMeter& meter = budget.measured->meter;
@@ -356,6 +381,40 @@ Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& op
     report.memory_peak = std::max<uint64_t>(budget.measured->peak, meter.peak());
   }
   return report;
+}
+
+Result<bool> HasManifest(const OutputDirectory& target) {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, target.Names());
+  return std::any_of(names.begin(), names.end(), IsManifestName);
+}
+
+// One of several workers: plans its share by the plan of the first one, or is the first one.
+Result<ConvertReport> ConvertShare(const ConvertOptions& options, const MemoryBudget& first,
+                                   TimelineRecorder& timeline) {
+  const Patience patience(options.run.stop, options.waiting);
+  const auto take_turn = [&] {
+    return WorkerTurn::Take(options.target.folder, *options.shard, patience);
+  };
+  RESHARD_ASSIGN_OR_RETURN(std::optional<WorkerTurn> turn, take_turn());
+  if (const auto known = FindKnownPlan(turn->lock(), options)) {
+    // The others begin meanwhile.
+    static_cast<void>((*std::exchange(turn, std::nullopt)).Release());
+    RESHARD_ASSIGN_OR_RETURN(std::optional<PlannedShare> share, PlanShare(options, first, *known));
+    if (share) {
+      return CarryOut(std::move(share->opened), options, first, timeline,
+                      {std::nullopt, std::move(share->job)});
+    }
+    RESHARD_ASSIGN_OR_RETURN(turn, take_turn());
+  }
+  // If others are at work, there will be no plan for this worker's options: nobody has to wait. If
+  // the one that this worker has waited for found the set published, all find that side by side.
+  bool side_by_side = !turn->lock().alone();
+  if (!side_by_side && turn->lock().waited()) {
+    RESHARD_ASSIGN_OR_RETURN(side_by_side, HasManifest(turn->target()));
+  }
+  if (side_by_side) turn.reset();
+  RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(options, first));
+  return CarryOut(std::move(opened), options, first, timeline, {std::move(turn), std::nullopt});
 }
 
 // Finds files of the other format, or .ckpt files for .ckpt outputs. A safetensors file may have
@@ -400,10 +459,11 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     timeline.Begin("plan");
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     const MemoryWatch watch(WatchOf(first));
+    if (options.shard) return ConvertShare(options, first, timeline);
     RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(options, first));
-    // A job that continues, or that others share, may not need the first files. If all replicas are
-    // compared before, the bytes would not stay in memory.
-    if (options.resume == OutputChoice::Resume::kNo && !options.shard &&
+    // A job that continues may not need the first files. If all replicas are compared before, the
+    // bytes would not stay in memory.
+    if (options.resume == OutputChoice::Resume::kNo &&
         options.checks.replicas != CheckChoice::Replicas::kAll) {
       BeginReading(opened, first);
     }

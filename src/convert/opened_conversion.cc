@@ -121,12 +121,13 @@ Status RemakeTarget(const TargetSpec& target, const Selection& selection,
   return {};
 }
 
-Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits) {
+Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits,
+                                       const std::vector<KnownFile>* known) {
   const Selection& selection = spec.selection;
-  SourceUse use{spec.target, selection.ranks, ChoiceOf(selection)};
+  SourceUse use{spec.target, selection.ranks, ChoiceOf(selection), false, known};
   OpenedConversion opened;
   if (HasCluster(spec.target)) {
-    RESHARD_ASSIGN_OR_RETURN(opened.strategy, MakeStrategyOf(spec, limits));
+    RESHARD_ASSIGN_OR_RETURN(opened.strategy, MakeStrategyOf(spec, limits, known));
     use.target.strategy = opened.strategy->strategy;
     for (const int64_t rank : selection.ranks) {
       if (rank < opened.strategy->strategy.ranks()) continue;

@@ -49,8 +49,9 @@ struct Conversion {
 Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const MemoryBudget& budget);
 
 // The first half: opens the source and makes the target, without checks. The plan is empty. Errors:
-// as OpenSource and MakeTarget.
-Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits);
+// as OpenSource and MakeTarget. `known`: as in SourceUse.
+Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits,
+                                       const std::vector<KnownFile>* known = nullptr);
 
 // Makes the target of an opened conversion again, of another format. Errors: those of MakeTarget
 // and StrategyFileOf.

@@ -96,12 +96,13 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
   if (found_.container == nullptr) found_.container = &ContainerOfContent();
   tensors_.emplace(files_, tables_, *found_.placement, memory_);
   if (!source_strategy_) RESHARD_RETURN_IF_ERROR(FitTargetNames(use.choice.renaming()));
-  WarnOfUnusedKey();
+  if (!is_known_) WarnOfUnusedKey();  // it looks into all files
   if (found_.looks_into_all) RESHARD_RETURN_IF_ERROR(LookIntoAll(use.opens_any_file));
   return true;
 }
 
 Result<bool> OpenedSource::FindAmongFamilies(const SourceSpec& spec, const SourceUse& use) {
+  if (use.known != nullptr) return false;
   if (!spec.files.empty() || !spec.strategy.empty() || IsRankPattern(spec.path)) return false;
   SourceRequest request{.path = spec.path,
                         .names = names_,
@@ -122,6 +123,7 @@ Result<bool> OpenedSource::FindAmongFamilies(const SourceSpec& spec, const Sourc
 }
 
 Status OpenedSource::FindByRank(const SourceSpec& spec, const SourceUse& use, HolderGroups groups) {
+  if (use.known != nullptr) return TakeKnown(use, std::move(groups));
   RESHARD_ASSIGN_OR_RETURN(const RankFolder folder, FindRanks(spec));
   const Container* const named = ContainerNamed(folder.files.front().path);
   RESHARD_RETURN_IF_ERROR(MakeRule(std::move(groups), named == nullptr || named->may_be_one_stage));
@@ -132,6 +134,24 @@ Status OpenedSource::FindByRank(const SourceSpec& spec, const SourceUse& use, Ho
   grid_ = ranks.grid;
   step_ = folder.files.front().step;
   TakeEmptyFiles(SourceName(spec));
+  return {};
+}
+
+Status OpenedSource::TakeKnown(const SourceUse& use, HolderGroups groups) {
+  is_known_ = true;
+  const Container* const named = ContainerNamed(use.known->front().file.path);
+  RESHARD_RETURN_IF_ERROR(MakeRule(std::move(groups), named == nullptr || named->may_be_one_stage));
+  FoundSource found;
+  found.files.reserve(use.known->size());
+  for (const auto& [file, identity] : *use.known) {
+    found.files.push_back({file.rank, file.relative_path, files_.Add(file.path), identity});
+  }
+  RankSource ranks = PlaceRanks(std::move(found), *rule_, use.choice);
+  found_ = std::move(ranks.found);
+  found_.container = named;
+  grid_ = ranks.grid;
+  step_ = use.known->front().file.step;
+  TakeEmptyFiles({});
   return {};
 }
 
@@ -269,6 +289,7 @@ Result<IndexedFile> OpenedSource::ReadTable(FileId file,
 
 Result<IndexedFile> OpenedSource::MakeTable(FileId file,
                                             const std::shared_ptr<const FileTable>& like) {
+  if (is_known_) RESHARD_RETURN_IF_ERROR(CheckKnown(file));
   RESHARD_ASSIGN_OR_RETURN(IndexedFile table, ReadTable(file, like));
   if (table.states_redundancy()) states_redundancy_ = true;
   if (!table.sharding_info().empty()) {
@@ -280,6 +301,27 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
   }
   if (!found_.tables) return table;
   return found_.tables->Choose(std::move(table), files_.path(file));
+}
+
+Status OpenedSource::CheckKnown(FileId file) {
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity now, files_.Identity(file));
+  const auto known = std::find_if(chosen().begin(), chosen().end(),
+                                  [file](const ChosenFile& chosen) { return chosen.id == file; });
+  if (known != chosen().end() &&
+      (now.size() != known->identity.size() || now.mtime_ns() != known->identity.mtime_ns())) {
+    return ChangedError(fmt::format(
+        "{}: the file has changed since the first share planned: {}; run all shares again when no "
+        "program writes to the sources",
+        Escape(files_.path(file)), DescribeChange(known->identity, now)));
+  }
+  const std::lock_guard lock(mutex_);
+  opened_known_.insert(file);
+  return {};
+}
+
+std::set<FileId> OpenedSource::opened_known() const {
+  const std::lock_guard lock(mutex_);
+  return opened_known_;
 }
 
 Result<std::optional<ByteRange>> OpenedSource::CoveredByCrc(FileId file) {

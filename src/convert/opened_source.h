@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -29,6 +30,7 @@
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/grid_placement.h"
 #include "src/mindspore/rank_folder.h"
+#include "src/os/file_identity.h"
 #include "src/plan/parameter_choice.h"
 #include "src/source/found_source.h"
 #include "src/source/indexed_file.h"
@@ -36,6 +38,13 @@
 #include "src/source/table_cache.h"
 
 namespace reshard {
+
+// A file of a rank as another process found it. This process compares size and time of modification
+// when it opens the file.
+struct KnownFile {
+  RankFile file;
+  FileIdentity identity;
+};
 
 // The use of a source.
 struct SourceUse {
@@ -45,6 +54,9 @@ struct SourceUse {
   ParameterChoice choice = {};
   // Opening a file of full tensors reports its errors.
   bool opens_any_file = false;
+  // The files of ranks, if another process has found them: then no folder is listed, and only the
+  // files that are needed are opened.
+  const std::vector<KnownFile>* known = nullptr;
 };
 
 // Limits for the parts of a source, and the access to files.
@@ -106,11 +118,17 @@ class OpenedSource {
   size_t Askers(size_t workers) const;
   // Whether each file stands by itself, by OpenEachFile.
   bool each_alone() const { return each_alone_; }
+  // Whether another process has found the files (SourceUse::known), and which files were opened
+  // then.
+  bool is_known() const { return is_known_; }
+  std::set<FileId> opened_known() const;
   // Returns the path of a chosen file that is encrypted; no value if none is. A file that cannot be
   // read does not count: reading it reports the error.
   std::optional<std::string> FindEncrypted() const;
   // Whether a file that was opened states whether redundancy was removed from the set.
   bool states_redundancy() const { return states_redundancy_; }
+  // Says that a file states that which this process need not open.
+  void set_states_redundancy() { states_redundancy_ = true; }
   // Returns the bytes that the file's CRC-32 covers, if it states one. Errors: as CoveredByCrc of
   // indexed_file.h.
   Result<std::optional<ByteRange>> CoveredByCrc(FileId file);
@@ -150,6 +168,7 @@ class OpenedSource {
   Result<bool> FindAmongFamilies(const SourceSpec& spec, const SourceUse& use);
   // Finds the files, and makes the rule.
   Status FindByRank(const SourceSpec& spec, const SourceUse& use, HolderGroups groups);
+  Status TakeKnown(const SourceUse& use, HolderGroups groups);
   Status MakeRule(HolderGroups groups, bool may_be_alone);
   // Says which container the chosen files are.
   const Container& ContainerOfContent();
@@ -168,6 +187,8 @@ class OpenedSource {
   Status FitTargetNames(const Renaming& renaming);
   Result<IndexedFile> ReadTable(FileId file, const std::shared_ptr<const FileTable>& like);
   Result<IndexedFile> MakeTable(FileId file, const std::shared_ptr<const FileTable>& like);
+  // Whether the file, which is open, is as another process found it. Errors: kChanged.
+  Status CheckKnown(FileId file);
 
   SourceSpec spec_;
   SourceFiles files_;
@@ -182,10 +203,12 @@ class OpenedSource {
   const GridPlacement* grid_ = nullptr;
   std::optional<Source> tensors_;
   bool each_alone_ = false;
+  bool is_known_ = false;
   bool has_empty_files_ = false;  // of ranks without parameters
   std::atomic<bool> states_redundancy_ = false;
   mutable std::mutex mutex_;
   std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
+  std::set<FileId> opened_known_;                // guarded by mutex_
   std::optional<TrainingStep> step_;
   std::vector<std::string> notes_;
 };

@@ -24,6 +24,9 @@ constexpr const char* kWorkerLock = "shard_";
 constexpr const char* kJob = "job";
 constexpr const char* kNewJob = "new_job";
 constexpr const char* kJournal = "journal";
+constexpr const char* kPlan = "plan.jsonl";
+constexpr const char* kNewPlan = "new_plan.jsonl";
+constexpr std::string_view kRecordEnd = ".jsonl";
 constexpr const char* kPruned = "pruned";
 constexpr uint64_t kMaxJobBytes = uint64_t{1} << 30;
 // Of part_records, whose folders hold records. Deeper entries do not belong to reshard.
@@ -33,7 +36,7 @@ std::string StagedPath(const std::string& path) { return fmt::format("{}/{}", kS
 
 // Named by its first byte: the shares of a job are always the same.
 std::string BlockRecordPath(const std::string& path, ByteRange part) {
-  return fmt::format("{}/{}/{}.jsonl", kBlockRecords, path, part.offset);
+  return fmt::format("{}/{}/{}{}", kBlockRecords, path, part.offset, kRecordEnd);
 }
 
 // The beginning of a line in the list of files to prune. It leaves out the device, whose number may
@@ -193,6 +196,23 @@ Result<std::optional<JobText>> JobFolder::ReadJobText(const char* name) const {
   return std::optional(std::move(job));
 }
 
+Result<std::optional<JobText>> JobFolder::ReadEither() const {
+  RESHARD_ASSIGN_OR_RETURN(std::optional<JobText> text, ReadJob());
+  return text ? text : ReadJournal();
+}
+
+Status JobFolder::WritePlan(const PlanRecord& plan) const {
+  RESHARD_ASSIGN_OR_RETURN(const std::string bytes, EncodePlanRecord(plan));
+  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(kNewPlan));
+  RESHARD_RETURN_IF_ERROR(folder_.WriteFile(kNewPlan, bytes));
+  return folder_.Rename(kNewPlan, folder_, kPlan);
+}
+
+Result<PlanRecord> JobFolder::ReadPlan() const {
+  RESHARD_ASSIGN_OR_RETURN(const std::string bytes, folder_.ReadFile(kPlan, kMaxJobBytes));
+  return ParsePlanRecord(bytes, folder_.PathOf(kPlan));
+}
+
 Result<StagedFile> JobFolder::Create(const std::string& path, uint64_t size,
                                      const WriteOptions& options) const {
   RESHARD_ASSIGN_OR_RETURN(const TargetPlace place, MakePlace(folder_, StagedPath(path)));
@@ -275,6 +295,17 @@ Result<std::optional<BlockRecord>> JobFolder::StagedBlockRecord(const ManifestFi
   return std::optional(*std::move(record));
 }
 
+Result<bool> JobFolder::HasBlockRecords(const std::string& path, size_t parts) const {
+  const std::string inside = fmt::format("{}/{}/", kBlockRecords, path);
+  RESHARD_ASSIGN_OR_RETURN(const auto place, FindPlace(folder_, inside));
+  if (!place) return false;
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, place->folder.Names());
+  const auto records = std::count_if(names.begin(), names.end(), [](const std::string& name) {
+    return name.ends_with(kRecordEnd);
+  });
+  return static_cast<size_t>(records) >= parts;
+}
+
 Result<FileLock> JobFolder::RunLock(const std::optional<WorkerShare>& worker) const {
   return FileLock::Open(folder_, RunLockName(worker));
 }
@@ -287,7 +318,7 @@ Result<FileLock> JobFolder::JoinLock(const std::string& path) const {
 
 Status JobFolder::WriteFinished(const WorkerShare& worker,
                                 const std::vector<ManifestFile>& files) const {
-  RESHARD_ASSIGN_OR_RETURN(const bool finished, IsFinished(worker));
+  RESHARD_ASSIGN_OR_RETURN(const auto finished, folder_.Look(FinishedName(worker)));
   if (finished) return {};
   std::set<std::string> folders = StagedFolders(files);
   for (const ManifestFile& file : files) AddFolders(BlockRecordPath(file.path, {}), folders);
@@ -296,16 +327,14 @@ Status JobFolder::WriteFinished(const WorkerShare& worker,
   return folder_.Sync();
 }
 
-Result<bool> JobFolder::IsFinished(const WorkerShare& worker) const {
-  RESHARD_ASSIGN_OR_RETURN(const auto entry, folder_.Look(FinishedName(worker)));
-  return entry.has_value();
-}
-
 Result<std::vector<uint64_t>> JobFolder::Outstanding(uint64_t workers) const {
+  // Sorted. To look at each mark by itself would take n calls of each of n workers.
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder_.Names());
   std::vector<uint64_t> outstanding;
   for (uint64_t i = 0; i < workers; ++i) {
-    RESHARD_ASSIGN_OR_RETURN(const bool finished, IsFinished({i, workers}));
-    if (!finished) outstanding.push_back(i);
+    if (!std::binary_search(names.begin(), names.end(), FinishedName({i, workers}))) {
+      outstanding.push_back(i);
+    }
   }
   return outstanding;
 }

@@ -6,6 +6,7 @@
 //     checksums.xxh128 the new list of checksums
 //     origin.jsonl     the new list of runs
 //     pruned           files to remove after publication
+//     plan.jsonl       facts about the sources, for other workers
 //     block_records/...  records of the parts of files that several workers write
 //     shard_I_of_N     a worker's lock; of a run alone `run`
 //     progress_I_of_N  how far a worker is (progress_record.h); of a run alone `progress`
@@ -47,6 +48,7 @@
 #include "src/record/block_record.h"
 #include "src/record/manifest_codec.h"
 #include "src/record/part_record.h"
+#include "src/record/plan_record.h"
 #include "src/write/part_sink.h"
 
 namespace reshard {
@@ -118,6 +120,13 @@ class JobFolder {
   Result<std::optional<JobText>> ReadJob() const;
   // Returns the journal; no value while files are being staged. Errors: kCorrupt, kIo.
   Result<std::optional<JobText>> ReadJournal() const;
+  // Returns the one of both that is there.
+  Result<std::optional<JobText>> ReadEither() const;
+
+  // Writes the plan record, whole or not at all, in place of an earlier one.
+  Status WritePlan(const PlanRecord& plan) const;
+  // Returns the plan record. Errors: kNotFound, kCorrupt, kUnsupported, kIo.
+  Result<PlanRecord> ReadPlan() const;
 
   // Makes a file to be filled, and the folders on its way.
   Result<StagedFile> Create(const std::string& path, uint64_t size,
@@ -157,14 +166,16 @@ class JobFolder {
   // kIo.
   Result<std::optional<BlockRecord>> StagedBlockRecord(const ManifestFile& file, ByteRange part,
                                                        const std::string& plan) const;
+  // Returns whether there are as many records of parts of the file at `path`, by one listing.
+  // Errors: kIo.
+  Result<bool> HasBlockRecords(const std::string& path, size_t parts) const;
   // The locks of a worker or of a run alone, and of the process that joins the parts of the file at
   // `path`; not locked yet. Errors: kIo.
   Result<FileLock> RunLock(const std::optional<WorkerShare>& worker) const;
   Result<FileLock> JoinLock(const std::string& path) const;
   // Says, durably, that a worker has finished its share, which is of `files`. Errors: kIo.
   Status WriteFinished(const WorkerShare& worker, const std::vector<ManifestFile>& files) const;
-  Result<bool> IsFinished(const WorkerShare& worker) const;
-  // Returns which of so many workers have not finished. Errors: kIo.
+  // Returns which of so many workers have not finished, by one listing. Errors: kIo.
   Result<std::vector<uint64_t>> Outstanding(uint64_t workers) const;
   // Returns the workers' locks that are held, and their processes as far as known
   // (FileLock::Holder). Errors: kIo.

@@ -13,6 +13,7 @@
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/digest/xxh3.h"
 #include "src/job/source_stamps.h"
 
 namespace reshard {
@@ -245,7 +246,7 @@ JobText JobTextOf(const JobSpec& spec) {
 }
 
 bool JobText::IsSameJob(const JobText& other) const {
-  JobText same = other;
+  JobText same = other;  // DigestOf leaves out the same members
   same.prune = prune;
   same.origin = origin;
   same.stamps = stamps;
@@ -262,6 +263,16 @@ std::string EncodeJobText(const JobText& job) {
       job.prune ? fmt::format("{}\n", kPruneKey) : "",
       job.origin.empty() ? "" : fmt::format("{}{}\n", kOriginKey, job.origin),
       EncodeStamps(job.stamps), job.targets, job.sources);
+}
+
+std::string DigestOf(const JobText& job) {
+  JobText same = job;
+  same.prune = false;
+  same.origin.clear();
+  same.stamps.clear();
+  Xxh3 digest;
+  digest.Update(EncodeJobText(same));
+  return digest.HexDigest();
 }
 
 Result<JobText> ParseJobText(std::string_view text, const std::string& path) {

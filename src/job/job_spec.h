@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -21,6 +22,7 @@
 #include "reshard/status.h"
 #include "src/os/memory_usage.h"
 #include "src/record/manifest_codec.h"
+#include "src/record/plan_record.h"
 
 namespace reshard {
 
@@ -58,8 +60,12 @@ struct JobSpec {
   // Why the set of the plan in the target folder is not this run's (PublishedSet), once a run that
   // goes on has looked.
   std::string difference = {};
-  std::string origin = {};    // of the run (EncodeOrigin), for origin.jsonl; empty: none is told
-  uint64_t workers = 0;       // how many do it together; 0: one run alone
+  std::string origin = {};  // of the run (EncodeOrigin), for origin.jsonl; empty: none is told
+  uint64_t workers = 0;     // how many do it together; 0: one run alone
+  // Of a worker that has looked at all sources: what it leaves for the others.
+  std::optional<PlanRecord> plan = {};
+  // Whether the spec follows from such a record of another worker, whose job has to be there.
+  bool follows_plan = false;
   std::stop_token stop = {};  // for reading target files of earlier runs
   // Receives each note for the caller before the run acts on it; may be empty.
   std::function<void(const std::string& note)> note = {};
@@ -98,6 +104,9 @@ struct JobText {
 JobText JobTextOf(const JobSpec& spec);
 
 std::string EncodeJobText(const JobText& job);
+
+// Returns a digest that is equal for the same job (JobText::IsSameJob).
+std::string DigestOf(const JobText& job);
 
 // Parses a whole file; `path` names it in messages. Errors: kCorrupt.
 Result<JobText> ParseJobText(std::string_view text, const std::string& path);

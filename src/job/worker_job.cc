@@ -25,16 +25,21 @@ Status CheckWorker(const WorkerShare& worker) {
                   kMaxWorkers, worker.index, worker.count));
 }
 
-// The job or the journal of workers in `folder`; no value for a job of another kind of run.
-Result<std::optional<JobText>> ReadEither(const JobFolder& folder) {
-  RESHARD_ASSIGN_OR_RETURN(std::optional<JobText> text, folder.ReadJob());
-  if (!text) {
-    RESHARD_ASSIGN_OR_RETURN(text, folder.ReadJournal());
-  }
-  return text;
+}  // namespace
+
+Result<WorkerTurn> WorkerTurn::Take(const std::string& target_folder, const WorkerShare& worker,
+                                    const Patience& patience) {
+  RESHARD_RETURN_IF_ERROR(CheckWorker(worker));
+  RESHARD_ASSIGN_OR_RETURN(LockedTarget held, LockTarget(target_folder, &patience));
+  return WorkerTurn(std::move(held));
 }
 
-}  // namespace
+WorkerTurn::~WorkerTurn() {
+  if (!held_ || !held_->lock.alone()) return;
+  // A failure cannot be reported any more. The next run deals with the leftovers.
+  static_cast<void>(held_->lock.RemoveFolder(held_->folder));
+  OutputDirectory::RemoveMade(held_->made);
+}
 
 WorkerJob::WorkerJob(JobSpec spec, std::optional<WorkerShare> worker, OutputDirectory target,
                      JobLock lock)
@@ -43,13 +48,16 @@ WorkerJob::WorkerJob(JobSpec spec, std::optional<WorkerShare> worker, OutputDire
       parts_(PartsOf(spec_.files, spec_.workers)) {}
 
 Result<WorkerJob> WorkerJob::Begin(JobSpec unchecked, const WorkerShare& worker,
-                                   const Patience& patience) {
+                                   const Patience& patience, std::optional<WorkerTurn> turn) {
   RESHARD_RETURN_IF_ERROR(CheckWorker(worker));
   unchecked.workers = worker.count;
   unchecked.output.resume = OutputChoice::Resume::kTrust;
   unchecked.stop = patience.stop;
   RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
-  RESHARD_ASSIGN_OR_RETURN(LockedTarget target, LockTarget(spec.target.folder, &patience));
+  if (!turn) {
+    RESHARD_ASSIGN_OR_RETURN(turn, WorkerTurn::Take(spec.target.folder, worker, patience));
+  }
+  LockedTarget target = (*std::move(turn)).Release();
   WorkerJob job(std::move(spec), worker, std::move(target.folder), std::move(target.lock));
   Status started = job.Start();
   if (!started.ok()) {
@@ -76,26 +84,30 @@ Status WorkerJob::Start() {
   } else {
     RESHARD_RETURN_IF_ERROR(Join());
   }
-  const bool begun = folder_.has_value();
-  uint64_t bytes = 0;  // that are to be written: by all workers, or by this one
-  if (begun) {
+  if (folder_) {
     RESHARD_RETURN_IF_ERROR(LookAtShare());
-    for (const FilePart& part : unfinished_) bytes += part.range.length;
+  } else if (spec_.follows_plan) {
+    return IoError(
+        fmt::format("{}: the job of the shares was there and is gone; another program, or another "
+                    "run, has removed it: run this share again",
+                    Escape(lock_.folder().PathOf(spec_.fingerprint))));
   } else {
     unfinished_ = ShareOf(spec_.files, *worker_);
-    for (const ManifestFile& file : spec_.files) bytes = SaturatingAdd(bytes, file.stored_size());
   }
-  if (!begun || !unfinished_.empty()) {
-    RESHARD_RETURN_IF_ERROR(
-        CheckSuperseded(spec_, target_, spec_.output.force || same_files, PruneCheck::kSizes)
-            .status());
-    RESHARD_RETURN_IF_ERROR(CheckSpace(target_, bytes).status());
-  }
-  if (!begun) {
+  RESHARD_RETURN_IF_ERROR(CheckTargetFiles(same_files));
+  if (!folder_) {
     RESHARD_ASSIGN_OR_RETURN(folder_, JobFolder::Make(lock_.folder(), spec_.fingerprint));
     RESHARD_RETURN_IF_ERROR(folder_->WriteJob(JobTextOf(spec_)));
   }
-  if (lock_.alone()) RESHARD_RETURN_IF_ERROR(folder_->ProveMoves(target_, spec_.files));
+  if (spec_.plan && lock_.alone()) {
+    spec_.plan->job = DigestOf(JobTextOf(spec_));
+    // Without it, the other workers plan all files.
+    static_cast<void>(folder_->WritePlan(*spec_.plan));
+  }
+  // The worker whose plan this one follows has proved it, and publication proves it again.
+  if (lock_.alone() && !spec_.follows_plan) {
+    RESHARD_RETURN_IF_ERROR(folder_->ProveMoves(target_, spec_.files));
+  }
   RESHARD_ASSIGN_OR_RETURN(worker_lock_, folder_->RunLock(worker_));
   RESHARD_ASSIGN_OR_RETURN(const bool had, worker_lock_->TryPastAskers());
   if (!had) {
@@ -108,6 +120,29 @@ Status WorkerJob::Start() {
   return lock_.Admit();
 }
 
+Status WorkerJob::CheckTargetFiles(bool same_files) const {
+  const bool replace = spec_.output.force || same_files;
+  uint64_t bytes = 0;  // that are to be written: by all workers, or by this one
+  if (!folder_) {
+    for (const ManifestFile& file : spec_.files) bytes = SaturatingAdd(bytes, file.stored_size());
+    RESHARD_RETURN_IF_ERROR(CheckSuperseded(spec_, target_, replace, PruneCheck::kSizes).status());
+  } else if (!unfinished_.empty()) {
+    // The worker that began the job has looked at all places and asked readers. If each worker did,
+    // n workers would look n times at about n places.
+    JobSpec own = spec_;
+    own.files.clear();
+    for (const FilePart& part : unfinished_) {
+      own.files.push_back(spec_.files[part.file]);
+      bytes += part.range.length;
+    }
+    RESHARD_ASSIGN_OR_RETURN(own, CheckedSpec(std::move(own)));
+    RESHARD_RETURN_IF_ERROR(CheckTarget(target_, own, replace).status());
+  } else {
+    return {};
+  }
+  return CheckSpace(target_, bytes).status();
+}
+
 // Others hold the lock: then they have to be about the same.
 Status WorkerJob::Join() {
   Status others = AlreadyExistsError(
@@ -117,7 +152,7 @@ Status WorkerJob::Join() {
   auto folder = JobFolder::Open(lock_.folder(), spec_.fingerprint);
   if (folder.status().code() == StatusCode::kNotFound) return others;
   if (!folder.ok()) return folder.status();
-  RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, ReadEither(*folder));
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, folder->ReadEither());
   if (!job) return others;
   std::vector<uint64_t> outstanding;
   if (job->workers != spec_.workers) {
@@ -171,7 +206,7 @@ Result<std::optional<WorkerJob>> WorkerJob::Open(const std::string& target_folde
     if (!CheckFingerprint(name).ok()) continue;
     auto job = JobFolder::Open(lock.folder(), name);
     if (!job.ok()) continue;  // something that is not reshard's
-    RESHARD_ASSIGN_OR_RETURN(std::optional<JobText> found, ReadEither(*job));
+    RESHARD_ASSIGN_OR_RETURN(std::optional<JobText> found, job->ReadEither());
     if (!found || found->workers == 0) continue;
     if (folder) {
       return AlreadyExistsError(
@@ -238,6 +273,11 @@ Status WorkerJob::JoinFile(size_t number, bool wait, const Patience& patience) c
   const ManifestFile& file = spec_.files[number];
   RESHARD_ASSIGN_OR_RETURN(auto head, folder_->StagedHead(file));
   if (head) return {};
+  if (!wait) {  // each of n workers may have a part, and would read the records of all others
+    RESHARD_ASSIGN_OR_RETURN(const bool all,
+                             folder_->HasBlockRecords(file.path, parts_[number].size()));
+    if (!all) return {};
+  }
   RESHARD_ASSIGN_OR_RETURN(const FileLock lock, folder_->JoinLock(file.path));
   if (wait) {
     RESHARD_RETURN_IF_ERROR(lock.Wait(patience));

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reshard/options.h"
@@ -30,16 +31,43 @@
 
 namespace reshard {
 
+// WorkerTurn: a worker's turn to begin. The others wait until it has begun, so one of them can plan
+// for all. Move-only. At its end, removes what it made, unless there are files of a job.
+class WorkerTurn {
+ public:
+  // Makes the target folder and waits for the turn. Errors: as LockTarget; kInvalidArgument for a
+  // worker that cannot be.
+  static Result<WorkerTurn> Take(const std::string& target_folder, const WorkerShare& worker,
+                                 const Patience& patience);
+  WorkerTurn(WorkerTurn&& other) noexcept : held_(std::exchange(other.held_, std::nullopt)) {}
+  WorkerTurn& operator=(WorkerTurn&& other) noexcept {
+    std::swap(held_, other.held_);
+    return *this;
+  }
+  ~WorkerTurn();
+
+  const OutputDirectory& target() const { return held_->folder; }
+  const JobLock& lock() const { return held_->lock; }
+  LockedTarget Release() && { return *std::exchange(held_, std::nullopt); }
+
+ private:
+  explicit WorkerTurn(LockedTarget held) : held_(std::move(held)) {}
+
+  std::optional<LockedTarget> held_;
+};
+
 class WorkerJob final : public Job {
  public:
   // Makes the target folder, joins the workers there, and checks that the run can succeed. The
   // first worker deals with the leftovers of earlier runs, as TargetJob does with
   // OutputChoice::Resume::kTrust. `spec` is the spec of all workers, and its `workers` equals
-  // worker.count. Errors: as TargetJob::Begin, and
+  // worker.count. `turn`, if any, has waited already. Errors: as TargetJob::Begin, and
   //   kAlreadyExists: another process does this share, or workers of another conversion are there
   //   kMismatch, kChanged: the job was begun with other options or sources
+  //   kIo: the job of the plan that the spec follows is gone
   //   kCancelled
-  static Result<WorkerJob> Begin(JobSpec spec, const WorkerShare& worker, const Patience& patience);
+  static Result<WorkerJob> Begin(JobSpec spec, const WorkerShare& worker, const Patience& patience,
+                                 std::optional<WorkerTurn> turn = std::nullopt);
 
   // Opens the job that workers have left in `target_folder`, to publish it. Returns no value if
   // there is only a published set.
@@ -84,6 +112,8 @@ class WorkerJob final : public Job {
   Status Start();
   Status Join();
   Status LookAtShare();
+  // Begins the job, or looks at the part of the target folder that is still to be written.
+  Status CheckTargetFiles(bool same_files) const;
   // Joins the parts of a file that has no part record yet. Without `wait`, only if all parts are
   // there and if this worker alone is joining the file.
   Status JoinFile(size_t number, bool wait, const Patience& patience) const;

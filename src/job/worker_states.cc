@@ -62,9 +62,9 @@ Result<std::vector<WorkerState>> FindWorkers(const JobFolder& folder, uint64_t w
     if (!lock) continue;
     // It may have left its mark, and the lock, since the names were listed.
     if (worker && !lock->held) {
-      RESHARD_ASSIGN_OR_RETURN(const bool finished, folder.IsFinished(*worker));
-      state.kind = finished ? WorkerState::Kind::kFinished : WorkerState::Kind::kDead;
-      if (finished) continue;
+      RESHARD_ASSIGN_OR_RETURN(const auto mark, folder.folder().Look(FinishedName(*worker)));
+      state.kind = mark ? WorkerState::Kind::kFinished : WorkerState::Kind::kDead;
+      if (mark) continue;
     } else {
       state.kind = lock->held ? WorkerState::Kind::kRunning : WorkerState::Kind::kDead;
     }

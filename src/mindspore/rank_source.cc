@@ -156,11 +156,25 @@ Result<RankFolder> FindRanks(const SourceSpec& spec) {
   return RankFolder{{{0, spec.path, name, std::nullopt}}, {}};
 }
 
+RankSource PlaceRanks(FoundSource found, const ConversionRule& rule,
+                      const ParameterChoice& choice) {
+  RankSource source{std::move(found), nullptr};
+  std::map<int64_t, FileId> by_rank;
+  for (const ChosenFile& file : source.found.files) by_rank.emplace(file.rank, file.id);
+  if (rule.source() == nullptr) {
+    source.found.placement = std::make_unique<ListedPlacement>(std::move(by_rank));
+  } else {
+    auto grid = std::make_unique<GridPlacement>(rule, std::move(by_rank), choice);
+    source.grid = grid.get();
+    source.found.placement = std::move(grid);
+  }
+  return source;
+}
+
 Result<RankSource> ChooseRanks(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
                                const RankFolder& folder, const ConversionRule& rule,
                                const ParameterChoice& choice, SourceFiles& files) {
-  RankSource source;
-  FoundSource& found = source.found;
+  FoundSource found;
   found.warnings = folder.warnings;
   RESHARD_ASSIGN_OR_RETURN(const NumberRanges extra, AddFiles(folder, rule, files, found));
   const KnownRanks known = InWords(rule);
@@ -183,16 +197,7 @@ Result<RankSource> ChooseRanks(const SourceSpec& spec, const std::vector<int64_t
     RESHARD_ASSIGN_OR_RETURN(Warning warning, SayExtra(spec, folder, rule, extra));
     found.warnings.push_back(std::move(warning));
   }
-  std::map<int64_t, FileId> by_rank;
-  for (const ChosenFile& file : found.files) by_rank.emplace(file.rank, file.id);
-  if (rule.source() == nullptr) {
-    found.placement = std::make_unique<ListedPlacement>(std::move(by_rank));
-  } else {
-    auto grid = std::make_unique<GridPlacement>(rule, std::move(by_rank), choice);
-    source.grid = grid.get();
-    found.placement = std::move(grid);
-  }
-  return source;
+  return PlaceRanks(std::move(found), rule, choice);
 }
 
 }  // namespace reshard

@@ -31,6 +31,9 @@ struct RankSource {
   const GridPlacement* grid = nullptr;  // found.placement, if there is a source strategy
 };
 
+// Makes the placement of the files of ranks. The rule must outlive the result.
+RankSource PlaceRanks(FoundSource found, const ConversionRule& rule, const ParameterChoice& choice);
+
 // Chooses the files of `folder` that belong to ranks of `rule`, and adds them to `files`; sets no
 // container. `folder` is a result of FindRanks. The rule must outlive the result. Warns of missing
 // ranks that `target_ranks` (empty: all) need.

@@ -209,11 +209,18 @@ Result<JobLock> JobLock::Acquire(const OutputDirectory& target) {
 }
 
 Result<JobLock> JobLock::AcquireAsWorker(const OutputDirectory& target, const Patience& patience) {
+  bool waited = false;
   return Retry(target, [&]() -> Result<std::optional<JobLock>> {
     std::optional<JobLock> none;
     RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, target.MakeFolder(kFolderName));
     RESHARD_ASSIGN_OR_RETURN(FileLock begin, FileLock::Open(folder, kBeginName));
-    RESHARD_RETURN_IF_ERROR(begin.Wait(patience));
+    RESHARD_ASSIGN_OR_RETURN(const bool is_free, begin.Try(FileLock::Mode::kExclusive));
+    waited = waited || !is_free;
+    if (is_free) {
+      begin.Sign();
+    } else {
+      RESHARD_RETURN_IF_ERROR(begin.Wait(patience));
+    }
     RESHARD_ASSIGN_OR_RETURN(FileLock file, FileLock::Open(folder, kLockName));
     RESHARD_ASSIGN_OR_RETURN(const bool alone, file.Try(FileLock::Mode::kExclusive));
     if (!alone) {
@@ -229,6 +236,7 @@ Result<JobLock> JobLock::AcquireAsWorker(const OutputDirectory& target, const Pa
     lock.begin_ = std::move(begin);
     lock.commit_ = std::move(commit);
     lock.alone_ = alone;
+    lock.waited_ = waited;
     return std::optional(std::move(lock));
   });
 }

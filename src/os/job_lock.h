@@ -107,6 +107,8 @@ class JobLock {
 
   // Whether this worker alone holds it. Until Admit, this is the state when this worker came.
   bool alone() const { return alone_; }
+  // Whether this worker had to wait until another one had begun.
+  bool waited() const { return waited_; }
 
   // For a worker: lets others begin. Errors: kAlreadyExists when an ordinary run was faster; kIo.
   Status Admit();
@@ -131,6 +133,7 @@ class JobLock {
   std::optional<FileLock> begin_;   // of a worker: held while it begins
   std::optional<FileLock> commit_;  // of a worker: held while it publishes
   bool alone_ = true;
+  bool waited_ = false;
 };
 
 // Returns the message that the conversion into `folder`, which has a JobLock::kFolderName, is not

@@ -76,8 +76,9 @@ def of_workers(job, files, workers, folder):
                 for i in range(workers))
     with_files = min(files, workers)
     # Each worker: what it staged, with `files` and part_records; then .reshard/FINGERPRINT, that it
-    # has finished. The one that publishes: all of RUN but the job and `files`.
-    expected = 1 + 1 + 4 * files + 2 * with_files + workers + RUN - 2
+    # has finished. The one that publishes: all of RUN but the job and `files`. The first one writes
+    # the plan, too.
+    expected = 1 + 1 + 1 + 4 * files + 2 * with_files + workers + RUN - 2
     check(f"{files} files by {workers} shards", found, expected)
     shutil.rmtree(target)
 
@@ -88,8 +89,8 @@ def of_a_split_file(job, folder):
     found = sum(flushes(job.command(target, "--shard", f"{i}/2"), log) for i in range(2))
     # Each worker: its part and the block record; `files`, the file's folder, three folders of block
     # records, .reshard/FINGERPRINT. Then the part record, with the four folders that lead to it and
-    # to the file.
-    check("a file that two shards share", found, 1 + 1 + 2 * (2 + 5 + 1) + 1 + 4 + RUN - 2)
+    # to the file; and the plan.
+    check("a file that two shards share", found, 1 + 1 + 1 + 2 * (2 + 5 + 1) + 1 + 4 + RUN - 2)
 
 
 def main():

@@ -11,6 +11,7 @@
 #include "src/record/block_record.h"
 #include "src/record/manifest_codec.h"
 #include "src/record/part_record.h"
+#include "src/record/plan_record.h"
 
 namespace reshard {
 namespace {
@@ -71,6 +72,13 @@ TEST(ManifestSpec, TheBlockRecordIsOne) {
   const auto record = ParseBlockRecord(bytes, "SPEC.md");
   ASSERT_TRUE(record.ok()) << record.status().message();
   EXPECT_EQ(*EncodeBlockRecord(*record), bytes);
+}
+
+TEST(ManifestSpec, ThePlanRecordIsOne) {
+  const std::string bytes = Block("jsonlines");
+  const auto record = ParsePlanRecord(bytes, "SPEC.md");
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_EQ(*EncodePlanRecord(*record), bytes);
 }
 
 TEST(ManifestSpec, TheSourcesDigestsFollowFromTheValues) {

@@ -82,22 +82,6 @@ std::string ShareText(const ConvertReport& report, double seconds) {
   return share + work + fmt::format("; the set is published once {} finished, too", others);
 }
 
-// Whether all shares of a conversion have a warning with this code, because each plans it all.
-bool IsOfAllShares(WarningCode code) {
-  switch (code) {
-    case WarningCode::kMemory:  // of the host
-    case WarningCode::kFilesGone:
-    case WarningCode::kFilesAbandoned:
-    case WarningCode::kLeftovers:
-    case WarningCode::kSharesLeft:
-    case WarningCode::kWaiting:
-    case WarningCode::kValuesLost:
-      return false;
-    default:
-      return true;
-  }
-}
-
 constexpr const char* kOfSourceFiles =
     "reshard convert --source 0=a.ckpt --source 4=b.ckpt one --rank 0 --src-strategy s8.ckpt "
     "--dst-strategy s4.ckpt";
@@ -179,15 +163,8 @@ int ConvertCommand::ConvertOne() {
 
   std::vector<std::string> notes = report->notes;
   std::erase_if(notes, [&](const std::string& note) { return told.contains(note); });
-  std::vector<Warning> warnings = report->warnings;
-  // The findings of planning are the same for all shares. Share 0 tells them: no set is published
-  // without it.
-  if (report->shard && report->shard->shard.index != 0 && !verbose()) {
-    notes.clear();
-    std::erase_if(warnings, [](const Warning& warning) { return IsOfAllShares(warning.code); });
-  }
   if (!quiet()) PrintNotes(notes);
-  PrintWarnings(warnings);
+  PrintWarnings(report->warnings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (json()) PrintReport(*report, {.place = arguments_.target(), .seconds = seconds.count()});
   if (!quiet()) PrintSummary(*report, seconds.count());
