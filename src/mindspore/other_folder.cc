@@ -113,9 +113,8 @@ std::string DescribeOtherFolder(const std::vector<DirectoryEntry>& entries) {
   });
   if (dcp.count() > 0) {
     return fmt::format(
-        "shards of PyTorch's HuggingFaceStorageWriter, with parts of tensors in each file ({}); "
-        "merge them into full tensors with "
-        "torch.distributed.checkpoint.consolidate_safetensors_files",
+        "shards of PyTorch's HuggingFaceStorageWriter ({}), which state themselves where their "
+        "parts of tensors are; leave out the source strategy and the suffix",
         dcp.Joined());
   }
   const FirstFew parts = Named(entries, [](std::string_view stem) {

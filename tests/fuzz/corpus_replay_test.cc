@@ -30,6 +30,7 @@ constexpr Target kTargets[] = {
     {"part_record", FuzzPartRecord},
     {"plan", FuzzPlan},
     {"rename_map", FuzzRenameMap},
+    {"sharding_info", FuzzShardingInfo},
     {"weight_map", FuzzWeightMap},
     {"strategy_json", FuzzStrategyJson},
     {"strategy_protobuf", FuzzStrategyProtobuf},

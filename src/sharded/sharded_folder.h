@@ -1,0 +1,34 @@
+// ShardedFolder: a folder of a family whose files hold parts of tensors and say which. It is found
+// by names alone.
+//
+// Plain values. Functions without state; any thread.
+#ifndef RESHARD_SRC_SHARDED_SHARDED_FOLDER_H_
+#define RESHARD_SRC_SHARDED_SHARDED_FOLDER_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/os/path_kind.h"
+
+namespace reshard {
+
+enum class ShardedFamily {
+  kHuggingFaceShards,  // of PyTorch's HuggingFaceStorageWriter
+};
+
+struct ShardedFolder {
+  ShardedFamily family = ShardedFamily::kHuggingFaceShards;
+  std::string below;  // the folder with the files, below the path that was given; "" or with a '/'
+  std::vector<DirectoryEntry> entries;  // of that folder
+};
+
+// Returns the kind of the folder `path`, or of its folder sharded/ if it has no checkpoint files of
+// its own. Returns no value for other paths.
+// Errors: kMismatch if the folder has files of another family, too; as Storage::List.
+Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_SHARDED_SHARDED_FOLDER_H_
