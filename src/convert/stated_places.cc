@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "format/container_table/container_table.h"
+#include "format/mindformers_metadata/file_names.h"
 #include "format/safetensors/sharding_info.h"
 #include "reshard/tensor.h"
 #include "src/base/checked.h"
@@ -64,12 +65,18 @@ struct StatedPart {
 };
 
 // Returns the part that a name STEM-KKKKK-of-NNNNN.EXT states. The numbers have at least five
-// digits each.
+// digits each. The names of MindFormers 2.0 state parts, too.
 std::optional<StatedPart> PartStatedBy(std::string_view name) {
   constexpr size_t kLeastDigits = 5;
   constexpr std::string_view kOf = "-of-";
   StatedPart part;
   part.extension = CheckpointExtension(name);
+  if (const auto slice = ParseMindFormersName(name)) {
+    part.stem = slice->is_optimizer ? "opt" : "model";
+    part.number = slice->number;
+    part.count = slice->count;
+    return part;
+  }
   std::string_view stem = Stem(name);
   const auto take_number = [&stem]() -> std::optional<uint64_t> {
     const size_t begin = stem.find_last_not_of(kDigits) + 1;  // 0 if all are digits

@@ -16,6 +16,7 @@ namespace reshard {
 
 enum class ShardedFamily {
   kHuggingFaceShards,  // of PyTorch's HuggingFaceStorageWriter
+  kMindFormers,        // checkpoint 2.0
 };
 
 struct ShardedFolder {
@@ -25,8 +26,12 @@ struct ShardedFolder {
 };
 
 // Returns the kind of the folder `path`, or of its folder sharded/ if it has no checkpoint files of
-// its own. Returns no value for other paths.
-// Errors: kMismatch if the folder has files of another family, too; as Storage::List.
+// its own, or of the latest checkpoint in a folder of MindFormers. Returns no value for other
+// paths. Errors:
+//   kMismatch: the folder has files of another family, too
+//   kCorrupt: the file that names MindFormers' latest checkpoint has other content
+//   kNotFound: that checkpoint is not there
+//   as Storage::List
 Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path);
 
 }  // namespace reshard

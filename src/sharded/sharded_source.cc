@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
+#include "src/sharded/mindformers_files.h"
 #include "src/sharded/shard_files.h"
 #include "src/sharded/sharded_folder.h"
 
@@ -12,7 +13,8 @@ Result<std::optional<FoundSource>> FindShardedSource(const SourceRequest& reques
   RESHARD_ASSIGN_OR_RETURN(const std::optional<ShardedFolder> folder,
                            FindShardedFolder(request.path));
   if (!folder) return std::optional<FoundSource>();
-  RESHARD_ASSIGN_OR_RETURN(FoundSource found, ReadShards(*folder, request));
+  const auto read = folder->family == ShardedFamily::kMindFormers ? ReadMindFormers : ReadShards;
+  RESHARD_ASSIGN_OR_RETURN(FoundSource found, read(*folder, request));
   return std::optional(std::move(found));
 }
 

@@ -27,6 +27,7 @@ constexpr Target kTargets[] = {
     {"file_table", FuzzFileTable},
     {"group_info", FuzzGroupInfo},
     {"manifest", FuzzManifest},
+    {"mind_formers_metadata", FuzzMindFormersMetadata},
     {"part_record", FuzzPartRecord},
     {"plan", FuzzPlan},
     {"rename_map", FuzzRenameMap},

@@ -164,6 +164,12 @@ INSTANTIATE_TEST_SUITE_P(HuggingFaceShards, WholeTest,
                                          "hf_sharded/case_008", "hf_sharded/case_009",
                                          "hf_sharded/case_010"));
 
+INSTANTIATE_TEST_SUITE_P(MindFormers, WholeTest,
+                         testing::Values("mindformers2/case_000", "mindformers2/case_001",
+                                         "mindformers2/case_002", "mindformers2/case_003",
+                                         "mindformers2/case_004", "mindformers2/case_005",
+                                         "mindformers2/case_006", "mindformers2/case_007"));
+
 struct Refused {
   std::string folder;
   StatusCode code = StatusCode::kMismatch;
@@ -208,6 +214,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"hf_sharded/case_024",
                             StatusCode::kMismatch,
                             {"one of 4 files by the metadata reshard", "3 are there"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    MindFormers, RefusedTest,
+    testing::Values(Refused{"mindformers2/case_020",
+                            StatusCode::kMismatch,
+                            {"metadata.json", "names 4 files, but 1 is missing",
+                             "model-0000001-0000004.safetensors"}},
+                    Refused{"mindformers2/case_021",
+                            StatusCode::kCorrupt,
+                            {"metadata.json", "slice 2 is beyond axis_fragmentations"}}));
 
 }  // namespace
 }  // namespace reshard

@@ -963,7 +963,7 @@ def test_pickling_goes_by_the_folder_that_it_was_opened_in(tmp_path, monkeypatch
 SHARDED = pathlib.Path(__file__).parents[1] / "golden" / "data" / "sharded"
 
 
-@pytest.mark.parametrize("case", ["hf_sharded/case_000", "hf_sharded/case_004"])
+@pytest.mark.parametrize("case", ["hf_sharded/case_000", "hf_sharded/case_004", "mindformers2/case_001"])
 def test_shards_that_state_their_boxes_are_whole(case):
     made = json.loads((SHARDED / case / "case.json").read_text())
     content = (SHARDED / case / "expected.bin").read_bytes()
