@@ -70,12 +70,13 @@ std::string FaultOfSet(std::string_view bytes, const std::optional<Json>& tree) 
     std::string fault = RefusalFault(found.status());
     if (!fault.empty() || !tree || !tree->is_object()) return fault;
     if (tree->contains("files") && !NumberOf(tree->at("files"))) return "";
-    for (const auto& [name, shape] : tree->value("global_shapes", Json::object()).items()) {
+    const Json shapes = tree->value("global_shapes", Json::object());
+    if (!shapes.is_object()) return "";
+    for (const auto& [name, shape] : shapes.items()) {
       const auto list = ListOf(shape);
       if (!list || list->size() > kMaxDims) return "";
     }
-    const bool fits = tree->value("global_shapes", Json::object()).is_object();
-    return fits ? "refused: " + found.status().message() : "";
+    return "refused: " + found.status().message();
   }
   if (!tree) return "";
   if (!tree->is_object()) return "what is no object is taken";
