@@ -34,7 +34,7 @@ class OffsetsReader final : public JsonReader {
     return {};
   }
   Status OnOpen(bool is_list) override {
-    return is_list == (depth() == kTensor) ? Status() : Other();
+    return depth() <= kTensor && is_list == (depth() == kTensor) ? Status() : Other();
   }
   Status OnKey(const std::string& key) override {
     if (depth() == kTensor) {
