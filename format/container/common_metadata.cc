@@ -6,10 +6,11 @@
 namespace reshard {
 namespace {
 
-// PyTorch's boxes of a distributed checkpoint; sums over a set of files; hashes of a file.
+// The boxes of a sharded checkpoint, by PyTorch and by reshard; sums over a set of files; hashes of
+// a file.
 constexpr std::string_view kOwnLayout[] = {
-    "DCP_SHARDING_INFO", "DCP_VERSION",     "total_parameters",     "total_size",
-    "sshs_legacy_hash",  "sshs_model_hash", "modelspec.hash_sha256"};
+    "DCP_SHARDING_INFO", "DCP_VERSION",      "reshard",         "total_parameters",
+    "total_size",        "sshs_legacy_hash", "sshs_model_hash", "modelspec.hash_sha256"};
 
 }  // namespace
 

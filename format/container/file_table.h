@@ -186,6 +186,14 @@ struct StatedCrc {
   Of of = Of::kBytes;
 };
 
+// What a file states about the places of its arrays in their tensors; not parsed. Empty: nothing.
+struct StatedShards {
+  std::string begins;  // the metadata DCP_SHARDING_INFO
+  std::string set;     // the metadata reshard: full shapes, and how many files the set has
+
+  size_t memory() const { return begins.capacity() + set.capacity(); }
+};
+
 // The result of reading a file: its table, and facts about this file alone.
 struct TableOfFile {
   // Another file's table, if the reader was given one that is equal.
@@ -193,8 +201,7 @@ struct TableOfFile {
   std::optional<StatedCrc> crc;  // not checked
   // Whether the file's metadata states that redundancy was or was not removed from its set.
   bool states_redundancy = false;
-  // The metadata DCP_SHARDING_INFO, not parsed; empty if there is none.
-  std::string sharding_info = {};
+  StatedShards shards = {};
 };
 
 }  // namespace reshard

@@ -54,7 +54,8 @@ bool IsHtml(std::string_view head) {
 // The keys that identify kinds of JSON files, in this order.
 constexpr Signature kJsonKeys[] = {
     {"\"weight_map\"", "the index of a folder of full tensors; give the folder that it lies in"},
-    {"\"state_dict_metadata\"", "the metadata.json of a MindFormers 2.0 checkpoint"},
+    {"\"state_dict_metadata\"",
+     "the metadata.json of a MindFormers 2.0 checkpoint; give the folder that it lies in"},
     {"\"_diffusers_version\"",
      "a file of a diffusers model; give the folder with its safetensors files"},
     {"\"model_type\"", "a model's config.json; give the folder with its safetensors files"},

@@ -53,7 +53,7 @@ class HeaderReader final : public JsonReader {
   bool HasMetadata(std::string_view key) const { return metadata_keys_.contains(key); }
   // The CRC-32 of the contents, if metadata has one.
   std::optional<StatedCrc> TakeCrc() { return std::exchange(crc_, std::nullopt); }
-  std::string TakeShardingInfo() { return std::exchange(sharding_info_, {}); }
+  StatedShards TakeShards() { return std::exchange(shards_, {}); }
 
   // Returns the table of all tensors. Errors: kCorrupt.
   Result<std::shared_ptr<const FileTable>> Finish() && {
@@ -199,8 +199,8 @@ class HeaderReader final : public JsonReader {
       metadata_bytes_ += value.size();
     }
     if (key == kSafetensorsCrc) RESHARD_RETURN_IF_ERROR(SetCrc(value));
-    if (key == kShardingInfo) {
-      sharding_info_ = value;
+    if (key == kShardingInfo || key == kShardSet) {
+      (key == kShardSet ? shards_.set : shards_.begins) = value;
       metadata_bytes_ += value.size();
     }
     metadata_bytes_ += 2 * sizeof(std::string) + 2 * key.size() + kOfNode;
@@ -336,7 +336,7 @@ class HeaderReader final : public JsonReader {
   const MemoryCheck& memory_;
   bool has_metadata_ = false;
   bool in_metadata_ = false;
-  std::string sharding_info_;  // metadata
+  StatedShards shards_;  // metadata
   std::set<std::string, std::less<>> metadata_keys_;
   std::set<std::string, std::less<>> int4_;
   FileStrings metadata_;
@@ -393,11 +393,10 @@ Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const 
   RESHARD_RETURN_IF_ERROR(header.Read(kLengthBytes, [&blocks] { return blocks.Next(); }));
   const bool states_redundancy = header.HasMetadata(kRemoveRedundancy);
   std::optional<StatedCrc> crc = header.TakeCrc();
-  std::string sharding_info = header.TakeShardingInfo();
+  StatedShards shards = header.TakeShards();
   Result<std::shared_ptr<const FileTable>> table = std::move(header).Finish();
   RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
-  return TableOfFile{*std::move(table), std::move(crc), states_redundancy,
-                     std::move(sharding_info)};
+  return TableOfFile{*std::move(table), std::move(crc), states_redundancy, std::move(shards)};
 }
 
 Likeness LikenessOfSafetensors(std::span<const std::byte> head) {

@@ -13,6 +13,7 @@ namespace reshard {
 namespace {
 
 constexpr std::string_view kWhere = "metadata DCP_SHARDING_INFO";
+constexpr std::string_view kWhereOfSet = "metadata reshard";
 
 class OffsetsReader final : public JsonReader {
  public:
@@ -33,12 +34,16 @@ class OffsetsReader final : public JsonReader {
     return {};
   }
   Status OnOpen(bool is_list) override {
-    return is_list == (depth() == kTensor) ? Status() : Other();
+    return depth() <= kTensor && is_list == (depth() == kTensor) ? Status() : Other();
   }
   Status OnKey(const std::string& key) override {
-    if (depth() == kTensor) return key == "saved_offsets" ? Status() : Other();
+    if (depth() == kTensor) {
+      const bool is_first = key == "saved_offsets" && !std::exchange(has_offsets_, true);
+      return is_first ? Status() : Other();
+    }
     const auto [place, is_new] = found_.try_emplace(key);
     offsets_ = &place->second;
+    has_offsets_ = false;
     return is_new ? Status() : Other();
   }
 
@@ -50,9 +55,72 @@ class OffsetsReader final : public JsonReader {
 
   SavedOffsets found_;
   std::vector<int64_t>* offsets_ = nullptr;
+  bool has_offsets_ = false;  // of the name at hand
+};
+
+class ShardSetReader final : public JsonReader {
+ public:
+  ShardSetReader() : JsonReader(kWhereOfSet) {}
+
+  ShardSet TakeSet() { return std::move(set_); }
+
+ private:
+  // Depths.
+  static constexpr size_t kMembers = 1;
+  static constexpr size_t kNames = 2;
+  static constexpr size_t kShape = 3;
+
+  Status OnValue(JsonValue& value) override {
+    const std::optional<int64_t> number = value.Integer();
+    if (!number || *number < 0) return Other();
+    if (depth() == kShape) {
+      if (shape_->size() == kMaxDims) return Other();
+      shape_->push_back(*number);
+      return {};
+    }
+    if (depth() != kMembers || Key(kMembers) != "files") return Other();
+    set_.files = static_cast<uint64_t>(*number);
+    return {};
+  }
+  Status OnOpen(bool is_list) override {
+    if (depth() == kMembers && Key(kMembers) == "files") return Other();
+    return depth() <= kNames && is_list == (depth() == kNames) ? Status() : Other();
+  }
+  Status OnKey(const std::string& key) override {
+    if (depth() == kNames) {
+      const auto [place, is_new] = set_.full_shapes.try_emplace(key);
+      shape_ = &place->second;
+      return is_new ? Status() : Other();
+    }
+    const bool is_files = key == "files";
+    if (!is_files && key != "global_shapes") {
+      SkipValue();
+      return {};
+    }
+    bool& seen = is_files ? has_files_ : has_shapes_;
+    return std::exchange(seen, true) ? Other() : Status();
+  }
+
+  Status Other() const {
+    return Error(fmt::format(
+        "expected {{\"global_shapes\": {{NAME: [numbers]}}, \"files\": number}}, found something "
+        "else{}",
+        depth() < kMembers ? "" : " near " + Quote(Key(depth() < kNames ? kMembers : kNames))));
+  }
+
+  ShardSet set_;
+  Shape* shape_ = nullptr;
+  bool has_files_ = false;
+  bool has_shapes_ = false;
 };
 
 }  // namespace
+
+Result<ShardSet> ParseShardSet(std::string_view text) {
+  ShardSetReader reader;
+  RESHARD_RETURN_IF_ERROR(reader.Read(text));
+  return reader.TakeSet();
+}
 
 Result<SavedOffsets> ParseShardingInfo(std::string_view text) {
   OffsetsReader reader;

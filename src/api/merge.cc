@@ -142,7 +142,7 @@ Status CheckPlaces(const MergeOptions& options, const OpenedSource& source,
   std::vector<FileWithOffsets> files;
   files.reserve(tables.size());
   for (const TableHandle& table : tables) {
-    files.push_back({source.files().path(table->file()), &*table, table->sharding_info()});
+    files.push_back({source.files().path(table->file()), &*table, table->shards().begins});
   }
   const TakenAs as = options.segments                  ? TakenAs::kWhole
                      : options.source.strategy.empty() ? TakenAs::kSlices

@@ -21,6 +21,7 @@
 #include "src/mindspore/strategy_loader.h"
 #include "src/mindspore/strategy_names.h"
 #include "src/os/threads.h"
+#include "src/sharded/sharded_source.h"
 #include "src/source/listed_placement.h"
 
 namespace reshard {
@@ -43,7 +44,7 @@ Result<std::optional<Strategy>> StrategyOf(const StrategyRef& named, const Memor
 
 // The families whose sources state the places of tensors. The first family that recognizes a path
 // takes it.
-constexpr std::array<SourceFinder, 1> kFamilies = {FindFullSource};
+constexpr std::array<SourceFinder, 2> kFamilies = {FindShardedSource, FindFullSource};
 
 }  // namespace
 
@@ -292,9 +293,9 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
   if (is_known_) RESHARD_RETURN_IF_ERROR(CheckKnown(file));
   RESHARD_ASSIGN_OR_RETURN(IndexedFile table, ReadTable(file, like));
   if (table.states_redundancy()) states_redundancy_ = true;
-  if (!table.sharding_info().empty()) {
+  if (!table.shards().begins.empty()) {
     const std::lock_guard lock(mutex_);
-    saved_offsets_.insert_or_assign(file, table.sharding_info());
+    saved_offsets_.insert_or_assign(file, table.shards().begins);
   }
   if (!names_.empty()) {
     RESHARD_ASSIGN_OR_RETURN(table, WithNames(std::move(table), names_, files_.path(file)));

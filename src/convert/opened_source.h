@@ -116,6 +116,8 @@ class OpenedSource {
   // Returns the number of threads that should index the chosen files: `workers`, or more if they
   // are on a server (open_files.h).
   size_t Askers(size_t workers) const;
+  // Whether the source lists the parts of all its tensors, which were proved to be whole.
+  bool StatesParts() const { return found_.placement->all_tensors() != nullptr; }
   // Whether each file stands by itself, by OpenEachFile.
   bool each_alone() const { return each_alone_; }
   // Whether another process has found the files (SourceUse::known), and which files were opened

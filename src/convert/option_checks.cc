@@ -26,6 +26,7 @@
 #include "src/os/path_location.h"
 #include "src/os/system_call.h"
 #include "src/plan/parameter_choice.h"
+#include "src/sharded/sharded_folder.h"
 
 namespace reshard {
 namespace {
@@ -125,6 +126,9 @@ Result<bool> LacksStrategies(const SourceSpec& source, const TargetSpec& target)
   if (!target.format || source.path.empty() || IsRankPattern(source.path)) return true;
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source.path).KindOf(source.path));
   if (kind != PathKind::kDirectory) return true;
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<ShardedFolder> sharded,
+                           FindShardedFolder(source.path));
+  if (sharded) return false;
   RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> folder, FindFullFolder(source.path));
   return !folder.has_value();
 }

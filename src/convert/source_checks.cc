@@ -18,6 +18,7 @@
 #include "src/os/threads.h"
 #include "src/verify/checkpoint_contents.h"
 #include "src/verify/crc_check.h"
+#include "src/verify/listed_replicas.h"
 #include "src/verify/replica_comparison.h"
 
 namespace reshard {
@@ -167,7 +168,7 @@ std::vector<int64_t> StagesOf(const ConversionRule& rule, std::span<const int64_
 
 uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stages) {
   const ConversionRule& rule = source.rule();
-  if (rule.source() == nullptr) return 0;
+  if (rule.source() == nullptr) return ListedReplicaBytes(source.tensors());
   uint64_t bytes = 0;
   for (const ChosenFile& file : source.chosen()) {
     for (const int64_t stage : stages) {

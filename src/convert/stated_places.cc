@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "format/container_table/container_table.h"
+#include "format/mindformers_metadata/file_names.h"
 #include "format/safetensors/sharding_info.h"
 #include "reshard/tensor.h"
 #include "src/base/checked.h"
@@ -20,6 +21,7 @@
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/sharded/shard_name.h"
 #include "src/source/table_cache.h"
 #include "src/tensor/byte_box.h"
 
@@ -63,12 +65,18 @@ struct StatedPart {
 };
 
 // Returns the part that a name STEM-KKKKK-of-NNNNN.EXT states. The numbers have at least five
-// digits each.
+// digits each. The names of MindFormers 2.0 state parts, too.
 std::optional<StatedPart> PartStatedBy(std::string_view name) {
   constexpr size_t kLeastDigits = 5;
   constexpr std::string_view kOf = "-of-";
   StatedPart part;
   part.extension = CheckpointExtension(name);
+  if (const auto slice = ParseMindFormersName(name)) {
+    part.stem = slice->is_optimizer ? "opt" : "model";
+    part.number = slice->number;
+    part.count = slice->count;
+    return part;
+  }
   std::string_view stem = Stem(name);
   const auto take_number = [&stem]() -> std::optional<uint64_t> {
     const size_t begin = stem.find_last_not_of(kDigits) + 1;  // 0 if all are digits
@@ -91,14 +99,8 @@ std::optional<StatedPart> PartStatedBy(std::string_view name) {
 
 // Returns K of shard-KKKKK-model-NNNNN-of-MMMMM.safetensors.
 std::optional<uint64_t> ShardStatedBy(std::string_view name) {
-  constexpr std::string_view kShard = "shard-";
-  constexpr std::string_view kModel = "-model";
-  const auto part = PartStatedBy(name);
-  if (!part || !part->stem.starts_with(kShard)) return std::nullopt;
-  std::string_view number = part->stem.substr(kShard.size());
-  if (!number.ends_with(kModel)) return std::nullopt;
-  number.remove_suffix(kModel.size());
-  return ParseNumber<uint64_t>(number);
+  const std::optional<ShardName> shard = ParseShardName(name);
+  return shard ? std::optional(shard->shard) : std::nullopt;
 }
 
 // Fails if a folder has further shards beside one that PyTorch's writer has named.
@@ -122,8 +124,8 @@ Status CheckAllShards(std::span<const std::string> paths) {
     const bool lacks_first = own.size() == 1 && ShardStatedBy(*own.begin()) > uint64_t{1};
     if (others.empty() && !lacks_first) continue;
     return MismatchError(fmt::format(
-        "{}: its name states that it is one shard of several, and the others are not read{}; merge "
-        "them with PyTorch's consolidate_hf_safetensors, or pass `partial` to convert only these",
+        "{}: its name states that it is one shard of several, and the others are not read{}; give "
+        "the folder of all shards as the source, or pass `partial` to convert only these",
         Escape(PathIn(folder, *own.begin())),
         others.empty() ? "" : fmt::format(": {}", FirstOf(others))));
   }
@@ -199,6 +201,7 @@ Status CheckAllParts(std::span<const std::string> paths) {
 }
 
 Status CheckAllParts(const OpenedSource& source) {
+  if (source.StatesParts()) return {};
   std::vector<std::string> paths;
   paths.reserve(source.chosen().size());
   for (const ChosenFile& file : source.chosen()) paths.push_back(source.path(file));
@@ -234,8 +237,8 @@ Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as) {
       if (offsets == expected) continue;
       return MismatchError(fmt::format(
           "{}: {} is a shard by its metadata {}, from element {} of the tensor on, but would be "
-          "taken from {} on; merge the shards with PyTorch's consolidate_hf_safetensors, or pass "
-          "`partial` to take it so",
+          "taken from {} on; give the folder of all shards as the source, or pass `partial` to "
+          "take it so",
           Escape(file.path), Quote(name), kShardingInfo, ToString(offsets), ToString(expected)));
     }
   }
@@ -264,6 +267,7 @@ Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as) {
 }
 
 Status CheckSavedOffsets(OpenedSource& source) {
+  if (source.StatesParts()) return {};
   std::vector<TableHandle> tables;
   std::vector<FileWithOffsets> files;
   for (auto& [file, text] : source.SavedOffsetsOfFiles()) {

@@ -27,7 +27,8 @@ std::vector<int64_t> RanksStatedBy(std::string_view name);
 Status CheckRanksOfNames(const OpenedSource& source, const SourceSpec& spec);
 
 // Fails with kMismatch if the set is incomplete: a name such as model-00001-of-00002.safetensors
-// states that its file is one of several, and `paths` lacks one of these. Folders do not count, as
+// states that its file is one of several, and `paths` lacks one of these. So do names of
+// MindFormers 2.0 such as model-0000000-0000002.safetensors. Folders do not count, as
 // ranks may have one each. Also fails for PyTorch's names such as
 // shard-00001-model-00001-of-00001.safetensors, if the folder has other shards that are not in
 // `paths`, or if this is not the first one.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "format/container_table/container_table.h"
+#include "format/mindformers_metadata/file_names.h"
 #include "format/safetensors/safetensors_container.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
@@ -87,21 +88,16 @@ std::string DescribeOtherFiles(const std::vector<DirectoryEntry>& entries) {
 }
 
 std::string DescribeMindFormers(const std::vector<DirectoryEntry>& entries) {
-  const FirstFew files = Named(entries, [](std::string_view stem) {
-    return TakeNumber(stem, "-") && TakeNumber(stem, "-") &&
-           (stem.ends_with("model") || stem.ends_with("opt"));
-  });
-  if (Has(entries, kLatestIteration) && files.count() == 0) {
-    return fmt::format(
-        "the folder of MindFormers 2.0 checkpoints ({}), which reshard does not read; load one in "
-        "MindFormers, and save it in rank folders or in one file",
-        kLatestIteration);
+  FirstFew files;
+  for (const DirectoryEntry& entry : entries) {
+    if (!entry.is_directory && ParseMindFormersName(entry.name)) files.Add(Escape(entry.name));
   }
-  if (files.count() == 0 || !Has(entries, "metadata.json")) return {};
+  const bool has_latest = Has(entries, kLatestIteration);
+  if (!has_latest && (files.count() == 0 || !Has(entries, kMindFormersMetadataFile))) return {};
   return fmt::format(
-      "a MindFormers 2.0 checkpoint ({}), which reshard does not read: metadata.json maps parts of "
-      "tensors to files; load it in MindFormers, and save it in rank folders or in one file",
-      files.Joined());
+      "a checkpoint of MindFormers 2.0 ({}), which states itself where its parts of tensors are; "
+      "leave out the source strategy and the suffix",
+      has_latest ? std::string(kLatestIteration) : files.Joined());
 }
 
 }  // namespace
@@ -113,9 +109,8 @@ std::string DescribeOtherFolder(const std::vector<DirectoryEntry>& entries) {
   });
   if (dcp.count() > 0) {
     return fmt::format(
-        "shards of PyTorch's HuggingFaceStorageWriter, with parts of tensors in each file ({}); "
-        "merge them into full tensors with "
-        "torch.distributed.checkpoint.consolidate_safetensors_files",
+        "shards of PyTorch's HuggingFaceStorageWriter ({}), which state themselves where their "
+        "parts of tensors are; leave out the source strategy and the suffix",
         dcp.Joined());
   }
   const FirstFew parts = Named(entries, [](std::string_view stem) {

@@ -3,15 +3,11 @@
 #define RESHARD_SRC_MINDSPORE_OTHER_FOLDER_H_
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "src/os/path_kind.h"
 
 namespace reshard {
-
-// Names the latest checkpoint of MindFormers 2.0, in the folder of all.
-inline constexpr std::string_view kLatestIteration = "latest_checkpointed_iteration.txt";
 
 // Returns the kind of a folder by the names of its entries, with advice; "" if the kind is unknown.
 // Looks at names only.

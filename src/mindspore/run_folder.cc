@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "format/container_table/container_table.h"
+#include "format/mindformers_metadata/file_names.h"
 #include "src/base/quote.h"
 #include "src/io/storage.h"
-#include "src/mindspore/other_folder.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/strategy_loader.h"
@@ -54,9 +54,11 @@ SourceSpec InRunFolder(const SourceSpec& spec, std::vector<std::string>& notes) 
   const bool is_path = !spec.path.empty() && spec.files.empty() && !IsRankPattern(spec.path);
   if (!is_path || !IsRunFolder(spec.path)) return found;
   found.path = PathIn(spec.path, kCheckpointFolder);
-  notes.push_back(fmt::format("{}: the output folder of a run; its ranks are in {}",
-                              Escape(spec.path), Escape(found.path)));
-  if (!spec.strategy.empty()) return found;
+  const bool has_ranks = AnyIn(found.path, IsRank);
+  notes.push_back(fmt::format("{}: the output folder of a run; its {} are in {}", Escape(spec.path),
+                              has_ranks ? "ranks" : "checkpoints", Escape(found.path)));
+  // Checkpoints of version 2.0 state their layouts themselves.
+  if (!spec.strategy.empty() || !has_ranks) return found;
   const std::string strategies = PathIn(spec.path, kStrategyFolder);
   if (!HasStrategies(strategies)) return found;
   found.strategy = strategies;

@@ -30,7 +30,7 @@ class IndexedFile {
         file_size_(file_size),
         crc_(std::move(read.crc)),
         states_redundancy_(read.states_redundancy),
-        sharding_info_(std::move(read.sharding_info)),
+        shards_(std::move(read.shards)),
         table_(std::move(read.table)) {}
 
   IndexedFile(IndexedFile&&) = default;
@@ -51,14 +51,12 @@ class IndexedFile {
   const FileTable& table() const { return *table_; }
   // The CRC-32 that the file states about itself, if it does. It is not checked here.
   const std::optional<StatedCrc>& crc() const { return crc_; }
-  bool states_redundancy() const { return states_redundancy_; }        // TableOfFile
-  const std::string& sharding_info() const { return sharding_info_; }  // TableOfFile
+  bool states_redundancy() const { return states_redundancy_; }  // TableOfFile
+  const StatedShards& shards() const { return shards_; }
   // Whether indexing such a file from a disk mostly waits, without keeping disk or processor busy.
   bool IsWaitedFor() const;
   // About the bytes of memory of this object, its table included.
-  size_t memory() const {
-    return sizeof(IndexedFile) + sharding_info_.capacity() + table_->memory();
-  }
+  size_t memory() const { return sizeof(IndexedFile) + shards_.memory() + table_->memory(); }
 
   // Its table, which other files may have as well.
   const std::shared_ptr<const FileTable>& shared_table() const { return table_; }
@@ -70,7 +68,7 @@ class IndexedFile {
   uint64_t file_size_ = 0;
   std::optional<StatedCrc> crc_;
   bool states_redundancy_ = false;
-  std::string sharding_info_;
+  StatedShards shards_;
   std::shared_ptr<const FileTable> table_;
 };
 

@@ -101,6 +101,8 @@ class PartListBuilder {
  public:
   // Adds a tensor and returns its number; each name once.
   size_t AddTensor(std::string_view name, const Shape& full, std::optional<DType> dtype = {});
+  // Gives a tensor another full shape, for callers that learn it from the parts.
+  void SetFull(size_t tensor, const Shape& full) { list_.tensors_[tensor].full = Keep(full); }
   // States that `box` of tensor `tensor`, within its full shape, is the array at `place`: of
   // `shape`, with as many elements in the same order. Parts of equal boxes are replicas.
   void AddPart(size_t tensor, const Box& box, const Shape& shape, const ArrayPlace& place);

@@ -27,6 +27,7 @@
 #include "src/source/shard_grid.h"
 #include "src/tensor/block_copy.h"
 #include "src/verify/copied_bytes.h"
+#include "src/verify/listed_replicas.h"
 #include "src/verify/rank_file_digests.h"
 #include "src/verify/replica_comparison.h"
 
@@ -51,7 +52,7 @@ std::span<const ByteRange> ContentOf(const StoredArray& info) {
 class ContentsReader {
  public:
   ContentsReader(const Source& source, const Strategy* strategy, const ParameterChoice& choice)
-      : source_(source), strategy_(strategy) {
+      : source_(source), strategy_(strategy), choice_(choice) {
     if (strategy == nullptr) return;
     for (const int64_t stage : source.ranks().taken_stages) {
       stages_.try_emplace(stage, source, *strategy, choice, stage);
@@ -119,6 +120,8 @@ class ContentsReader {
   Result<CheckpointContents> ReadListed(const std::vector<SourceTensor>& tensors,
                                         const SharedWork& work) const {
     CheckpointContents contents;
+    RESHARD_ASSIGN_OR_RETURN(contents.replicas,
+                             CompareListedReplicas(source_, choice_, {work.workers, work.stop}));
     RESHARD_ASSIGN_OR_RETURN(const std::vector<Digest128> digests,
                              DigestTensors(source_, tensors, work));
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -256,6 +259,7 @@ class ContentsReader {
 
   const Source& source_;
   const Strategy* const strategy_;  // null: none
+  const ParameterChoice& choice_;
   std::span<const SourceTensor> parameters_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in parameters_
   std::vector<bool> cut_;                                 // by a layout, as parameters_

@@ -15,6 +15,7 @@
 #include "src/plan/make_copies.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
+#include "src/verify/listed_replicas.h"
 
 namespace reshard {
 namespace {
@@ -316,7 +317,7 @@ Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* stra
                                       const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work) {
   ReplicaReport report;
-  if (strategy == nullptr) return report;
+  if (strategy == nullptr) return CompareListedReplicas(source, choice, work);
   std::map<int64_t, StageShards> by_stage;
   for (const int64_t stage : stages) by_stage.try_emplace(stage, source, *strategy, choice, stage);
   const auto places = [&](const RankFileOfStage& rank, const StoredArray& parameter,

@@ -135,10 +135,11 @@ class StageShards {
 };
 
 // Compares the replicas of the parameters of `choice` in the files for these source stages. If
-// `strategy` is null there are none. Parameters with replicas are read once, in file order, and one
-// digest is kept for each shard. Shards with different digests are read again and compared byte by
-// byte. Work is counted in bytes of the files, whether or not they are read. Errors: kMismatch if a
-// layout does not fit; as SourceFiles; kCancelled.
+// `strategy` is null, only a source that lists its tensors may have some (listed_replicas.h).
+// Parameters with replicas are read once, in file order, and one digest is kept for each shard.
+// Shards with different digests are read again and compared byte by byte. Work is counted in bytes
+// of the files, whether or not they are read. Errors: kMismatch if a layout does not fit; as
+// SourceFiles; kCancelled.
 Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* strategy,
                                       const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work);

@@ -75,10 +75,10 @@ ROWS = [
     ("diffusers/model_index.json", ["diffusers"], []),
     ("broken", ["net-2_50_breakpoint.ckpt", "--suffix=-2_50_breakpoint"], []),
     ("vllm", ["vLLM", "model-rank-0-part-0.safetensors"], ["{rank}"]),
-    ("mf2", ["MindFormers 2.0"], ["{rank}"]),
-    ("mf2/iteration_00000001", ["MindFormers 2.0", "metadata.json"], ["{rank}"]),
+    ("mf2", ["metadata.json", "storage_data"], ["{rank}"]),
+    ("mf2/iteration_00000001", ["metadata.json", "storage_data"], ["{rank}"]),
     ("mf2/iteration_00000001/metadata.json", ["MindFormers 2.0"], []),
-    ("dcp_hf", ["PyTorch", "consolidate_safetensors_files"], ["{rank}"]),
+    ("dcp_hf", ["shard-00001", "lacks the metadata DCP_SHARDING_INFO"], ["{rank}"]),
     ("dcp", ["PyTorch DCP", "dcp_to_torch_save"], ["{rank}"]),
 ]
 

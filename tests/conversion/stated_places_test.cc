@@ -322,6 +322,8 @@ TEST(ShardingInfoTest, IsParsed) {
         R"({"w": {"saved_offsets": [[1]]}})", R"({"w": {"saved_offsets": [99999999999999999999]}})",
         R"({"w": {"saved_offsets": [1]}, "w": {"saved_offsets": [1]}})",
         R"({"w": {"saved_offsets": 1}})", R"({"w": {"saved_offsets": {}}})",
+        R"({"w": {"saved_offsets": [{}, 1]}})",
+        R"({"w": {"saved_offsets": [1], "saved_offsets": [2]}})",
         R"({"w": {"saved_offsets": [1]})"}) {
     EXPECT_EQ(ParseShardingInfo(text).status().code(), StatusCode::kCorrupt) << text;
   }

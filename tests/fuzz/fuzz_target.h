@@ -44,6 +44,10 @@ std::string FuzzStrategySpec(std::string_view bytes);
 std::string FuzzRenameMap(std::string_view bytes);
 std::string FuzzWeightMap(std::string_view bytes);
 
+// The metadata of shards, and the metadata.json of MindFormers 2.0, against a tree of JSON.
+std::string FuzzShardingInfo(std::string_view bytes);
+std::string FuzzMindFormersMetadata(std::string_view bytes);
+
 // Returns what is wrong with the message of an error: it is long, empty, or not fit for a terminal.
 std::string MessageFault(const Status& status);
 

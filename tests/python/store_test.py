@@ -958,3 +958,24 @@ def test_pickling_goes_by_the_folder_that_it_was_opened_in(tmp_path, monkeypatch
     opened = reshard.open(".", "s.ckpt")
     monkeypatch.chdir("/")
     assert pickle.loads(pickle.dumps(opened))["a"].shape == (16, 4)
+
+
+SHARDED = pathlib.Path(__file__).parents[1] / "golden" / "data" / "sharded"
+
+
+@pytest.mark.parametrize("case", ["hf_sharded/case_000", "hf_sharded/case_004", "mindformers2/case_001"])
+def test_shards_that_state_their_boxes_are_whole(case):
+    made = json.loads((SHARDED / case / "case.json").read_text())
+    content = (SHARDED / case / "expected.bin").read_bytes()
+    with reshard.open(SHARDED / case / "input") as opened:
+        assert set(opened) == set(made["tensors"])
+        for name, expected in made["tensors"].items():
+            tensor = opened[name]
+            assert list(tensor.shape) == expected["shape"], name
+            begin = expected["offset"]
+            assert tensor.numpy().tobytes() == content[begin : begin + tensor.nbytes], name
+
+
+def test_shards_with_holes_are_refused():
+    with pytest.raises(reshard.MismatchError, match='"few.weight": 5 of 15 elements'):
+        reshard.open(SHARDED / "hf_sharded" / "case_022" / "input")

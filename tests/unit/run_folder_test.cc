@@ -90,9 +90,15 @@ TEST_F(RunFolderTest, OtherFoldersAreNoRuns) {
   std::filesystem::remove_all(Path("checkpoint"));
   Write("checkpoint/net.ckpt");
   ExpectItself();
-  // Its error says that MindFormers 2.0 wrote it.
+}
+
+TEST_F(RunFolderTest, CheckpointsOfVersion2NeedNoStrategy) {
+  std::filesystem::remove_all(Path("checkpoint"));
   Write("checkpoint/latest_checkpointed_iteration.txt");
-  EXPECT_EQ(Found({.path = Path()}).path, Path("checkpoint"));
+  const SourceSpec found = Found({.path = Path()});
+  EXPECT_EQ(found.path, Path("checkpoint"));
+  EXPECT_TRUE(found.strategy.empty());
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("its checkpoints are in " + Path("checkpoint"))));
 }
 
 TEST_F(RunFolderTest, PatternsAndFilesAreTakenThemselves) {

@@ -1,0 +1,241 @@
+#include "src/sharded/mindformers_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "format/mindformers_metadata/file_names.h"
+#include "format/mindformers_metadata/metadata_reader.h"
+#include "format/safetensors/safetensors_container.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/io/storage.h"
+#include "src/sharded/slice_tables.h"
+#include "src/source/indexed_file.h"
+#include "src/source/listed_placement.h"
+#include "src/source/part_coverage.h"
+#include "src/source/part_list.h"
+
+namespace reshard {
+namespace {
+
+bool Wants(const SourceRequest& request, std::string_view name) {
+  return !request.wants || request.wants(name);
+}
+
+FoundSource NewSource() {
+  FoundSource found;
+  found.container = &kSafetensorsContainer;
+  found.files_are_numbered = true;
+  return found;
+}
+
+Result<ChosenFile> Pin(const SourceRequest& request, const std::string& relative, int64_t number) {
+  const std::string path = PathIn(request.path, relative);
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Storage::Of(path).Pin(path));
+  return ChosenFile{number, relative, request.files.Add(path, identity), identity};
+}
+
+// Adds the files of `names` to `found`. Returns the numbers of those that are not there.
+Result<std::vector<size_t>> AddFiles(const ShardedFolder& folder, const SourceRequest& request,
+                                     const std::vector<std::string>& names, FoundSource& found) {
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string relative = folder.below + names[i];
+    found.indexed.push_back(PathIn(request.path, relative));
+    Result<ChosenFile> file = Pin(request, relative, static_cast<int64_t>(i));
+    if (file.status().code() != StatusCode::kNotFound) {
+      RESHARD_RETURN_IF_ERROR(file.status());
+      found.files.push_back(*std::move(file));
+      continue;
+    }
+    missing.push_back(i);
+    if (!request.files_may_be_missing) continue;
+    found.files.push_back(
+        {static_cast<int64_t>(i), relative, request.files.Add(found.indexed.back()), {}});
+  }
+  return missing;
+}
+
+// Returns the tensors with the boxes of their slices. They get their names in this source.
+Result<PartList> PartsOf(const MindFormersMetadata& metadata, const std::string& path,
+                         const SourceRequest& request) {
+  PartListBuilder parts;
+  std::unordered_map<std::string, std::string> made_of;  // names in files, by name in the source
+  uint64_t slices = 0;
+  for (const MindFormersTensor& tensor : metadata.tensors) {
+    std::string made;
+    RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
+                             request.names.from_files.NewName(tensor.name, made));
+    if (!request.names.empty() && !made_of.emplace(*name, tensor.name).second) {
+      return MismatchError(
+          fmt::format("{}: `name_map` gives two parameters the name {}; remove one from the map",
+                      Escape(path), Quote(*name)));
+    }
+    const size_t number = parts.AddTensor(*name, tensor.full, tensor.dtype);
+    for (const MindFormersSlice& slice : tensor.slices) {
+      for (const uint32_t file : slice.files) {
+        parts.AddPart(number, {slice.begin, tensor.slice_shape}, tensor.slice_shape, file);
+        if (++slices % kMemoryCheckInterval == 0) {
+          RESHARD_RETURN_IF_ERROR(CheckMemory(request.memory));
+        }
+      }
+    }
+  }
+  return std::move(parts).Finish();
+}
+
+// Fails if a slice of a wanted tensor is in missing files only. Else warns of these.
+Status CheckMissing(const MindFormersMetadata& metadata, const std::vector<size_t>& missing,
+                    const PartList& parts, const SourceRequest& request, FoundSource& found) {
+  if (missing.empty() || request.files_may_be_missing) return {};
+  const std::string path = Escape(request.files.path(found.index->id));
+  FirstFew names;
+  for (const size_t file : missing) names.Add(Escape(metadata.files[file]));
+  const auto is_there = [&](const PartList::Part& part) {
+    return !std::binary_search(missing.begin(), missing.end(), static_cast<size_t>(part.rank()));
+  };
+  for (const PartList::Tensor& tensor : parts.tensors()) {
+    if (!Wants(request, tensor.name)) continue;
+    for (size_t i = 0; i < tensor.parts.size();) {
+      const auto replicas = PartList::ReplicasAt(tensor, i);
+      i += replicas.size();
+      if (std::any_of(replicas.begin(), replicas.end(), is_there)) continue;
+      return MismatchError(fmt::format(
+          "{}: names {} files, but {} {} missing: {}; no other file has box {} of {}. Complete the "
+          "folder, or leave such tensors out with `exclude`",
+          path, metadata.files.size(), missing.size(), missing.size() == 1 ? "is" : "are",
+          names.Joined(), ToString(replicas.front().box()), Quote(tensor.name)));
+    }
+  }
+  found.warnings.push_back(
+      {WarningCode::kMissingRanks,
+       fmt::format("{}: {} of its {} files {} missing, and others have the same slices: {}", path,
+                   missing.size(), metadata.files.size(), missing.size() == 1 ? "is" : "are",
+                   names.Joined())});
+  return {};
+}
+
+// Says which files of the folder metadata.json does not name.
+void WarnOfOthers(const ShardedFolder& folder, const MindFormersMetadata& metadata,
+                  const std::string& path, FoundSource& found) {
+  FirstFew others;
+  for (const DirectoryEntry& entry : folder.entries) {
+    if (entry.is_directory || entry.name.starts_with('.')) continue;
+    if (!entry.name.ends_with(kSafetensorsContainer.extension)) continue;
+    if (std::binary_search(metadata.files.begin(), metadata.files.end(), entry.name)) continue;
+    others.Add(Escape(entry.name));
+  }
+  if (others.count() == 0) return;
+  found.warnings.push_back(
+      {WarningCode::kFilesNotRead,
+       fmt::format("{}: does not name these checkpoints beside it, left out: {}", Escape(path),
+                   others.Joined())});
+}
+
+Result<FoundSource> ReadWithMetadata(const ShardedFolder& folder, const SourceRequest& request) {
+  FoundSource found = NewSource();
+  found.looks_into_all = true;
+  RESHARD_ASSIGN_OR_RETURN(found.index,
+                           Pin(request, folder.below + std::string(kMindFormersMetadataFile), 0));
+  const std::string& path = request.files.path(found.index->id);
+  RESHARD_ASSIGN_OR_RETURN(SourceReader reader, request.files.OpenReader(found.index->id));
+  RESHARD_ASSIGN_OR_RETURN(const MindFormersMetadata metadata,
+                           ReadMindFormersMetadata(BytesOf(reader, path), request.memory));
+  if (metadata.tensors.empty()) {
+    return MismatchError(fmt::format("{}: names no tensor", Escape(path)));
+  }
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<size_t> missing,
+                           AddFiles(folder, request, metadata.files, found));
+  RESHARD_ASSIGN_OR_RETURN(PartList parts, PartsOf(metadata, path, request));
+  const auto path_of = [&](int64_t number) { return found.indexed[static_cast<size_t>(number)]; };
+  for (const PartList::Tensor& tensor : parts.tensors()) {
+    if (Wants(request, tensor.name)) {
+      RESHARD_RETURN_IF_ERROR(CheckCoverage(parts, tensor, path_of));
+    }
+  }
+  RESHARD_RETURN_IF_ERROR(CheckMissing(metadata, missing, parts, request, found));
+  WarnOfOthers(folder, metadata, path, found);
+  RankedFiles ranks;
+  ranks.is_folder = true;
+  std::map<FileId, int64_t> numbers;
+  for (const ChosenFile& file : found.files) {
+    ranks.files.emplace(file.rank, file.id);
+    numbers.emplace(file.id, file.rank);
+  }
+  auto placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts));
+  found.tables = std::make_unique<SliceTables>(*placement->all_tensors(), std::move(numbers), path,
+                                               request.wants);
+  found.placement = std::move(placement);
+  return found;
+}
+
+// Whole tensors in one file of parameters and one of the optimizer's states.
+Result<FoundSource> ReadWithoutMetadata(const ShardedFolder& folder, const SourceRequest& request) {
+  FoundSource found = NewSource();
+  RankedFiles ranks;
+  ranks.is_folder = true;
+  PartListBuilder parts;
+  std::unordered_map<std::string, std::string> seen;  // the file of each tensor
+  for (const DirectoryEntry& entry : folder.entries) {
+    const auto name = entry.is_directory ? std::nullopt : ParseMindFormersName(entry.name);
+    if (!name) continue;
+    const auto number = static_cast<int64_t>(found.files.size());
+    RESHARD_ASSIGN_OR_RETURN(ChosenFile file, Pin(request, folder.below + entry.name, number));
+    const std::string& path = request.files.path(file.id);
+    if (name->count != 1) {
+      return MismatchError(fmt::format(
+          "{}: is one of {} files by its name, but {} is missing, which says what they hold; get "
+          "it from where the files came from",
+          Escape(path), name->count, kMindFormersMetadataFile));
+    }
+    RESHARD_ASSIGN_OR_RETURN(IndexedFile table,
+                             ReadFileTable(request.files, file.id, request.memory));
+    for (const StoredArray& array : table.arrays()) {
+      std::string made;
+      const std::string in_file(array.name);
+      RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
+                               request.names.from_files.NewName(in_file, made));
+      const auto [place, is_new] = seen.emplace(*new_name, path);
+      if (!is_new) {
+        return MismatchError(fmt::format("{}: {} is in {}, too; remove one of the two files",
+                                         Escape(path), Quote(*new_name), Escape(place->second)));
+      }
+      if (array.kind != ArrayKind::kTensor) {
+        return UnsupportedError(fmt::format("{}: {}: has elements of less than a byte ({})",
+                                            Escape(path), Quote(array.name),
+                                            DTypeName(array.dtype)));
+      }
+      const size_t tensor = parts.AddTensor(*new_name, array.shape, array.dtype);
+      parts.AddPart(tensor, Box::Whole(array.shape), array.shape, number);
+    }
+    ranks.files.emplace(number, file.id);
+    found.files.push_back(std::move(file));
+  }
+  if (seen.empty()) {
+    return MismatchError(fmt::format("{}: its files hold no tensor", Escape(request.path)));
+  }
+  found.placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts).Finish());
+  return found;
+}
+
+}  // namespace
+
+Result<FoundSource> ReadMindFormers(const ShardedFolder& folder, const SourceRequest& request) {
+  const bool has_metadata =
+      std::any_of(folder.entries.begin(), folder.entries.end(), [](const DirectoryEntry& entry) {
+        return !entry.is_directory && entry.name == kMindFormersMetadataFile;
+      });
+  return has_metadata ? ReadWithMetadata(folder, request) : ReadWithoutMetadata(folder, request);
+}
+
+}  // namespace reshard

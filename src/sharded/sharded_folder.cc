@@ -1,0 +1,143 @@
+#include "src/sharded/sharded_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "format/container_table/container_table.h"
+#include "format/mindformers_metadata/file_names.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/io/storage.h"
+#include "src/sharded/shard_name.h"
+
+namespace reshard {
+namespace {
+
+constexpr std::string_view kShardsBelow = "sharded";
+constexpr std::string_view kIndexExtension = ".safetensors.index.json";
+
+bool IsShard(const DirectoryEntry& entry) {
+  return !entry.is_directory && ParseShardName(entry.name).has_value();
+}
+
+// Whether an entry is of a folder of full tensors, or of a folder of ranks.
+bool IsOfOther(const DirectoryEntry& entry) {
+  if (entry.is_directory) return entry.name.starts_with("rank_");
+  return !entry.name.starts_with('.') &&
+         (entry.name.ends_with(kIndexExtension) || ContainerNamed(entry.name) != nullptr);
+}
+
+Result<std::optional<ShardedFolder>> ShardsIn(const std::string& path, std::string below,
+                                              std::vector<DirectoryEntry> entries) {
+  if (std::none_of(entries.begin(), entries.end(), IsShard)) return std::optional<ShardedFolder>();
+  FirstFew others;
+  for (const DirectoryEntry& entry : entries) {
+    if (!IsShard(entry) && IsOfOther(entry)) others.Add(Escape(entry.name));
+  }
+  if (others.count() > 0) {
+    const auto shard = std::find_if(entries.begin(), entries.end(), IsShard);
+    return MismatchError(fmt::format(
+        "{}: holds shards of PyTorch's HuggingFaceStorageWriter ({}), and beside them {} of "
+        "another checkpoint (PyTorch takes all safetensors files as shards); move one of the two "
+        "into a folder of its own",
+        Escape(PathIn(path, below)), Escape(shard->name), others.Joined()));
+  }
+  return std::optional(
+      ShardedFolder{ShardedFamily::kHuggingFaceShards, std::move(below), std::move(entries)});
+}
+
+bool IsOfMindFormers(const DirectoryEntry& entry) {
+  return !entry.is_directory && ParseMindFormersName(entry.name).has_value();
+}
+
+bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
+  return std::any_of(entries.begin(), entries.end(), [name](const DirectoryEntry& entry) {
+    return !entry.is_directory && entry.name == name;
+  });
+}
+
+// Returns the folder of one MindFormers checkpoint, if these are its entries.
+Result<std::optional<ShardedFolder>> MindFormersIn(const std::string& path, std::string below,
+                                                   std::vector<DirectoryEntry> entries) {
+  const auto file = std::find_if(entries.begin(), entries.end(), IsOfMindFormers);
+  if (file == entries.end()) return std::optional<ShardedFolder>();
+  const auto other = std::find_if(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
+    const bool is_rank = entry.is_directory && entry.name.starts_with("rank_");
+    return is_rank || (!entry.is_directory && entry.name.ends_with(kIndexExtension));
+  });
+  if (other != entries.end()) {
+    return MismatchError(fmt::format(
+        "{}: holds files of a MindFormers 2.0 checkpoint ({}), and beside them {} of another one; "
+        "move one of the two into a folder of its own",
+        Escape(PathIn(path, below)), Escape(file->name), Escape(other->name)));
+  }
+  return std::optional(
+      ShardedFolder{ShardedFamily::kMindFormers, std::move(below), std::move(entries)});
+}
+
+// Returns the latest checkpoint of a folder that has kLatestIteration.
+Result<std::optional<ShardedFolder>> LatestIn(const std::string& path,
+                                              const std::vector<DirectoryEntry>& entries) {
+  constexpr uint64_t kLongest = 64;
+  const Storage& storage = Storage::Of(path);
+  const auto rank = std::find_if(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
+    return entry.is_directory && entry.name.starts_with("rank_");
+  });
+  if (rank != entries.end()) {
+    return MismatchError(fmt::format(
+        "{}: holds checkpoints of MindFormers 2.0 ({}), and beside them {}; give the folder of one "
+        "checkpoint, or a pattern such as {}",
+        Escape(path), kLatestIteration, Escape(rank->name), Escape(PathIn(path, "rank_{rank}"))));
+  }
+  const std::string tracker = PathIn(path, kLatestIteration);
+  RESHARD_ASSIGN_OR_RETURN(const std::string content, storage.ReadWhole(tracker, kLongest));
+  const std::optional<std::string> folder = IterationFolder(content);
+  if (!folder) {
+    return CorruptError(fmt::format("{}: expected the number of an iteration, found {}",
+                                    Escape(tracker), Quote(content)));
+  }
+  const std::string inner = PathIn(path, *folder);
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, storage.KindOf(inner));
+  if (kind != PathKind::kDirectory) {
+    return NotFoundError(
+        fmt::format("{}: is not there, but {} names it; get it, or give the folder "
+                    "of another checkpoint",
+                    Escape(inner), kLatestIteration));
+  }
+  RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> inside, storage.List(inner));
+  RESHARD_ASSIGN_OR_RETURN(std::optional<ShardedFolder> found,
+                           MindFormersIn(path, *folder + "/", std::move(inside)));
+  if (found) return found;
+  return NotFoundError(fmt::format(
+      "{}: expected files such as model-0000000-0000001.safetensors, found none", Escape(inner)));
+}
+
+}  // namespace
+
+Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path) {
+  const Storage& storage = Storage::Of(path);
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, storage.KindOf(path));
+  if (kind != PathKind::kDirectory) return std::optional<ShardedFolder>();
+  RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(path));
+  if (Has(entries, kLatestIteration)) return LatestIn(path, entries);
+  const bool has_metadata = Has(entries, kMindFormersMetadataFile);
+  const auto files = std::count_if(entries.begin(), entries.end(), IsOfMindFormers);
+  // One file alone is as good as a file of full tensors.
+  if (files > 1 || (has_metadata && files > 0)) return MindFormersIn(path, "", std::move(entries));
+  const bool has_own = std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
+    return IsShard(entry) || IsOfOther(entry);
+  });
+  if (has_own) return ShardsIn(path, "", std::move(entries));
+  const bool has_below = std::any_of(
+      entries.begin(), entries.end(),
+      [](const DirectoryEntry& entry) { return entry.is_directory && entry.name == kShardsBelow; });
+  if (!has_below) return std::optional<ShardedFolder>();
+  const std::string below(kShardsBelow);
+  RESHARD_ASSIGN_OR_RETURN(entries, storage.List(PathIn(path, below)));
+  return ShardsIn(path, below + "/", std::move(entries));
+}
+
+}  // namespace reshard

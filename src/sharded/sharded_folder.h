@@ -1,0 +1,39 @@
+// ShardedFolder: a folder of a family whose files hold parts of tensors and say which. It is found
+// by names alone.
+//
+// Plain values. Functions without state; any thread.
+#ifndef RESHARD_SRC_SHARDED_SHARDED_FOLDER_H_
+#define RESHARD_SRC_SHARDED_SHARDED_FOLDER_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/os/path_kind.h"
+
+namespace reshard {
+
+enum class ShardedFamily {
+  kHuggingFaceShards,  // of PyTorch's HuggingFaceStorageWriter
+  kMindFormers,        // checkpoint 2.0
+};
+
+struct ShardedFolder {
+  ShardedFamily family = ShardedFamily::kHuggingFaceShards;
+  std::string below;  // the folder with the files, below the path that was given; "" or with a '/'
+  std::vector<DirectoryEntry> entries;  // of that folder
+};
+
+// Returns the kind of the folder `path`, or of its folder sharded/ if it has no checkpoint files of
+// its own, or of the latest checkpoint in a folder of MindFormers. Returns no value for other
+// paths. Errors:
+//   kMismatch: the folder has files of another family, too
+//   kCorrupt: the file that names MindFormers' latest checkpoint has other content
+//   kNotFound: that checkpoint is not there
+//   as Storage::List
+Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_SHARDED_SHARDED_FOLDER_H_

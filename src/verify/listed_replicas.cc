@@ -1,0 +1,208 @@
+#include "src/verify/listed_replicas.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/status_macros.h"
+#include "src/os/threads.h"
+#include "src/source/part_list.h"
+#include "src/tensor/byte_box.h"
+#include "src/verify/copied_bytes.h"
+
+namespace reshard {
+namespace {
+
+constexpr size_t kMostListed = 20;  // as ReplicaReport has them
+
+using Replicas = std::span<const PartList::Part>;
+
+// The parts of a tensor that several files have.
+std::vector<Replicas> RepeatedParts(const PartList::Tensor& tensor) {
+  std::vector<Replicas> repeated;
+  for (size_t i = 0; i < tensor.parts.size();) {
+    const Replicas replicas = PartList::ReplicasAt(tensor, i);
+    if (replicas.size() > 1 && !replicas.front().box().empty()) repeated.push_back(replicas);
+    i += replicas.size();
+  }
+  return repeated;
+}
+
+uint64_t BytesOf(const PartList::Tensor& tensor, const PartList::Part& part) {
+  return tensor.dtype ? TensorBytes(part.shape(), *tensor.dtype).value_or(0) : 0;
+}
+
+uint64_t BytesOf(const PartList::Tensor& tensor, const std::vector<Replicas>& parts) {
+  uint64_t bytes = 0;
+  for (const Replicas& replicas : parts) {
+    bytes += replicas.size() * BytesOf(tensor, replicas.front());
+  }
+  return bytes;
+}
+
+// An array that is a replica, and the table that has it.
+struct Held {
+  int64_t rank = 0;
+  TableHandle table;
+  const StoredArray* array = nullptr;
+};
+
+// Reads bytes of an array from `offset` on.
+Status ReadArray(SourceFiles& files, const Held& held, uint64_t offset, std::span<std::byte> out) {
+  for (const ByteRange& range : held.array->content) {
+    if (offset >= range.length) {
+      offset -= range.length;
+      continue;
+    }
+    const auto bytes = static_cast<size_t>(std::min<uint64_t>(out.size(), range.length - offset));
+    RESHARD_RETURN_IF_ERROR(
+        files.Read(held.table->file(), range.offset + offset, out.first(bytes)));
+    out = out.subspan(bytes);
+    offset = 0;
+    if (out.empty()) break;
+  }
+  return {};
+}
+
+// Compares the replicas of one tensor. One thread.
+class TensorComparison {
+ public:
+  TensorComparison(const Source& source, const SharedWork& work, std::stop_token stop)
+      : source_(source), work_(work), stop_(std::move(stop)) {}
+
+  Status Compare(const PartList::Tensor& tensor, const std::vector<Replicas>& parts) {
+    difference_.parameter = tensor.name;
+    for (const Replicas& replicas : parts) RESHARD_RETURN_IF_ERROR(ComparePart(tensor, replicas));
+    expected_ = {};
+    found_ = {};
+    return {};
+  }
+
+  void AddTo(ReplicaReport& report) {
+    if (shards_ == 0) return;
+    ++report.compared;
+    report.shards += shards_;
+    report.bytes += bytes_;
+    if (difference_.pair_count == 0) return;
+    ++report.differing;
+    if (report.differences.size() < kMostListed) {
+      report.differences.push_back(std::move(difference_));
+    }
+  }
+
+ private:
+  Status ComparePart(const PartList::Tensor& tensor, const Replicas& replicas) {
+    const uint64_t bytes = BytesOf(tensor, replicas.front());
+    std::optional<Held> reference;
+    uint64_t compared = 0;
+    for (const PartList::Part& part : replicas) {
+      RESHARD_ASSIGN_OR_RETURN(std::optional<Held> held, Find(part));
+      if (held && !reference) {
+        reference = std::move(held);
+      } else if (held) {
+        RESHARD_RETURN_IF_ERROR(ComparePair(tensor, part, *reference, *held));
+        ++compared;
+      }
+      if (work_.progress) work_.progress(bytes);
+    }
+    if (compared == 0) return {};
+    shards_ += compared + 1;
+    bytes_ += (compared + 1) * bytes;
+    return {};
+  }
+
+  Result<std::optional<Held>> Find(const PartList::Part& part) const {
+    const ArrayPlace place = part.place();
+    RESHARD_ASSIGN_OR_RETURN(TableHandle table,
+                             source_.TableOf(0, place.rank - source_.RankOf(0, 0)));
+    const StoredArray* const array = table ? table->Find(place.array) : nullptr;
+    if (array == nullptr) return std::optional<Held>();
+    return std::optional(Held{place.rank, std::move(table), array});
+  }
+
+  Status ComparePair(const PartList::Tensor& tensor, const PartList::Part& part,
+                     const Held& reference, const Held& held) {
+    const auto is_listed = [&](const StoredArray& array) {
+      return array.kind == ArrayKind::kTensor && array.dtype == tensor.dtype &&
+             array.shape == part.shape();
+    };
+    if (!is_listed(*reference.array) || !is_listed(*held.array)) {
+      Add({held.rank, reference.rank, true, 0});
+      return {};
+    }
+    const uint64_t bytes = BytesOf(tensor, part);
+    expected_.resize(static_cast<size_t>(std::min(bytes, kComparisonStepBytes)));
+    found_.resize(expected_.size());
+    for (uint64_t offset = 0; offset < bytes; offset += expected_.size()) {
+      if (stop_.stop_requested()) return CancelledError("stopped while comparing replicas");
+      const auto step = static_cast<size_t>(std::min<uint64_t>(expected_.size(), bytes - offset));
+      const std::span<std::byte> expected(expected_.data(), step);
+      const std::span<std::byte> found(found_.data(), step);
+      RESHARD_RETURN_IF_ERROR(ReadArray(source_.files(), reference, offset, expected));
+      RESHARD_RETURN_IF_ERROR(ReadArray(source_.files(), held, offset, found));
+      if (std::memcmp(expected.data(), found.data(), step) == 0) continue;
+      const auto first = std::mismatch(expected.begin(), expected.end(), found.begin()).first;
+      Add({held.rank, reference.rank, false,
+           offset + static_cast<uint64_t>(first - expected.begin())});
+      return {};
+    }
+    return {};
+  }
+
+  void Add(const ReplicaReport::Pair& pair) {
+    ++difference_.pair_count;
+    if (difference_.pairs.size() < kMostListed) difference_.pairs.push_back(pair);
+  }
+
+  const Source& source_;
+  const SharedWork& work_;
+  const std::stop_token stop_;
+  std::vector<std::byte> expected_;
+  std::vector<std::byte> found_;
+  ReplicaReport::Difference difference_;
+  uint64_t shards_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
+uint64_t ListedReplicaBytes(const Source& source) {
+  const PartList* const all = source.placement().all_tensors();
+  uint64_t bytes = 0;
+  if (all == nullptr) return bytes;
+  for (const PartList::Tensor& tensor : all->tensors()) {
+    bytes += BytesOf(tensor, RepeatedParts(tensor));
+  }
+  return bytes;
+}
+
+Result<ReplicaReport> CompareListedReplicas(const Source& source, const ParameterChoice& choice,
+                                            const SharedWork& work) {
+  ReplicaReport report;
+  const PartList* const all = source.placement().all_tensors();
+  if (all == nullptr) return report;
+  std::vector<std::optional<TensorComparison>> done(all->tensors().size());
+  const auto compare = [&](size_t i, const std::stop_token& stop) -> Status {
+    const PartList::Tensor& tensor = all->tensors()[i];
+    const std::vector<Replicas> parts = RepeatedParts(tensor);
+    if (parts.empty()) return {};
+    if (!choice.Takes(tensor.name)) {
+      if (work.progress) work.progress(BytesOf(tensor, parts));
+      return {};
+    }
+    return done[i].emplace(source, work, stop).Compare(tensor, parts);
+  };
+  RESHARD_RETURN_IF_ERROR(RunWorkers(work.workers, done.size(), compare, work.stop));
+  for (std::optional<TensorComparison>& comparison : done) {
+    if (comparison) comparison->AddTo(report);
+  }
+  return report;
+}
+
+}  // namespace reshard

@@ -1,0 +1,229 @@
+// Sharded checkpoints that other programs wrote (README.md here), against the tensors that were
+// saved: in whole files, in ranks, as digests.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reshard/compare.h"
+#include "reshard/convert.h"
+#include "reshard/verify.h"
+#include "tests/support/folder_contents.h"
+#include "tests/support/says.h"
+#include "tests/support/strategy_bytes.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/view_check.h"
+
+namespace reshard {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::IsEmpty;
+
+const fs::path kCases = fs::path(RESHARD_TESTS_DIR) / "golden" / "data" / "sharded";
+
+struct Saved {
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::string content;
+
+  friend bool operator==(const Saved&, const Saved&) = default;
+};
+using Tensors = std::map<std::string, Saved>;
+
+// The tensors of a safetensors file, by a reader of its own.
+Tensors ReadSafetensors(const fs::path& path) {
+  const std::string bytes = ReadFile(path);
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  const json header = json::parse(bytes.substr(sizeof(length), length));
+  const std::string content = bytes.substr(sizeof(length) + length);
+  Tensors tensors;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") continue;
+    const size_t begin = entry["data_offsets"][0];
+    const size_t end = entry["data_offsets"][1];
+    tensors[name] = {entry["dtype"], entry["shape"], content.substr(begin, end - begin)};
+  }
+  return tensors;
+}
+
+class ShardedGoldenTest : public testing::TestWithParam<std::string> {
+ protected:
+  ShardedGoldenTest()
+      : folder_(kCases / GetParam()), made_(json::parse(ReadFile(folder_ / "case.json"))) {
+    const std::string all = ReadFile(folder_ / "expected.bin");
+    const std::map<std::string, size_t> sizes = {
+        {"F64", 8}, {"I64", 8},     {"U64", 8},     {"C64", 8}, {"F32", 4}, {"I32", 4},
+        {"U32", 4}, {"F16", 2},     {"BF16", 2},    {"I16", 2}, {"U16", 2}, {"F8_E4M3", 1},
+        {"I8", 1},  {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"U8", 1},  {"BOOL", 1}};
+    for (const auto& [name, entry] : made_["tensors"].items()) {
+      Saved& tensor = expected_[name];
+      tensor.dtype = entry["dtype"];
+      tensor.shape = entry["shape"].get<std::vector<int64_t>>();
+      size_t bytes = sizes.at(tensor.dtype);
+      for (const int64_t size : tensor.shape) bytes *= static_cast<size_t>(size);
+      if (bytes > 0) tensor.content = all.substr(entry["offset"], bytes);
+      EXPECT_EQ(tensor.content.size(), bytes);
+    }
+    options_.source.path = folder_ / "input";
+    options_.target.folder = work_.path() / "target";
+    options_.target.format = TargetFormat::kHuggingFace;
+  }
+
+  const fs::path folder_;
+  const json made_;
+  Tensors expected_;
+  const TemporaryFolder work_{MemoryFolder()};
+  ConvertOptions options_;
+};
+
+using WholeTest = ShardedGoldenTest;
+
+TEST_P(WholeTest, BecomesTheTensorsThatWereSaved) {
+  const auto report = Convert(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(ReadSafetensors(work_.path() / "target" / "model.safetensors"), expected_);
+  ExpectViewHasFiles(options_);
+  const auto damage = Verify({.target = options_.target.folder});
+  ASSERT_TRUE(damage.ok()) << damage.status().message();
+  EXPECT_THAT(damage->damages, IsEmpty());
+  AgainstOptions against;
+  against.source = options_.source;
+  against.target = options_.target;
+  const auto proved = VerifyAgainst(against);
+  ASSERT_TRUE(proved.ok()) << proved.status().message();
+  EXPECT_THAT(proved->differences, IsEmpty());
+}
+
+TEST_P(WholeTest, IsTheSameFromSeveralProcesses) {
+  ASSERT_TRUE(Convert(options_).ok());
+  const FolderContents expected = ReadOutputs(options_.target.folder);
+  options_.target.folder = work_.path() / "shared";
+  for (uint64_t shard = 0; shard < 3; ++shard) {
+    options_.shard = {shard, 3};
+    const auto report = Convert(options_);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+  }
+  EXPECT_EQ(ReadOutputs(options_.target.folder), expected);
+}
+
+TEST_P(WholeTest, HasTheSameContentsAsItsWholeTensors) {
+  ASSERT_TRUE(Convert(options_).ok());
+  DiffOptions diff;
+  diff.a = options_.source;
+  diff.b.path = options_.target.folder;
+  const auto report = Diff(diff);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_TRUE(report->equal());
+}
+
+// Tensors with an even number of rows are cut between two ranks.
+TEST_P(WholeTest, IsCutByAStrategy) {
+  std::vector<NamedLayout> layouts;
+  for (const auto& [name, tensor] : expected_) {
+    if (tensor.shape.empty() || tensor.shape[0] % 2 != 0 || tensor.content.empty()) continue;
+    std::vector<std::vector<int64_t>> map(tensor.shape.size(), {-1});
+    map[0] = {0};
+    layouts.push_back({name, MakeLayout({2}, map)});
+  }
+  if (layouts.empty()) return;  // none of a case is
+  options_.target.strategy = work_.Write("strategy.ckpt", ProtobufStrategy(0, layouts));
+  options_.target.format = TargetFormat::kSafetensors;
+  options_.target.names = "rank_{rank}.safetensors";
+  options_.selection.unmatched = Selection::Unmatched::kCopy;
+  const auto report = Convert(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  for (size_t rank = 0; rank < 2; ++rank) {
+    Tensors shards = expected_;
+    for (const NamedLayout& layout : layouts) {
+      Saved& shard = shards[layout.name];
+      shard.shape[0] /= 2;
+      const size_t half = shard.content.size() / 2;
+      shard.content = shard.content.substr(rank * half, half);
+    }
+    EXPECT_EQ(ReadSafetensors(work_.path() / "target" /
+                              ("rank_" + std::to_string(rank) + ".safetensors")),
+              shards);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(HuggingFaceShards, WholeTest,
+                         testing::Values("hf_sharded/case_000", "hf_sharded/case_001",
+                                         "hf_sharded/case_002", "hf_sharded/case_003",
+                                         "hf_sharded/case_004", "hf_sharded/case_005",
+                                         "hf_sharded/case_006", "hf_sharded/case_007",
+                                         "hf_sharded/case_008", "hf_sharded/case_009",
+                                         "hf_sharded/case_010"));
+
+INSTANTIATE_TEST_SUITE_P(MindFormers, WholeTest,
+                         testing::Values("mindformers2/case_000", "mindformers2/case_001",
+                                         "mindformers2/case_002", "mindformers2/case_003",
+                                         "mindformers2/case_004", "mindformers2/case_005",
+                                         "mindformers2/case_006", "mindformers2/case_007"));
+
+struct Refused {
+  std::string folder;
+  StatusCode code = StatusCode::kMismatch;
+  std::vector<std::string> words;
+};
+
+class RefusedTest : public testing::TestWithParam<Refused> {};
+
+TEST_P(RefusedTest, SaysWhy) {
+  const TemporaryFolder work(MemoryFolder());
+  ConvertOptions options;
+  options.source.path = kCases / GetParam().folder / "input";
+  options.target.folder = work.path() / "target";
+  options.target.format = TargetFormat::kHuggingFace;
+  const Status status = Convert(options).status();
+  EXPECT_EQ(status.code(), GetParam().code) << status.message();
+  for (const std::string& word : GetParam().words) EXPECT_THAT(status.message(), Naming(word));
+  EXPECT_FALSE(fs::exists(options.target.folder));
+  EXPECT_EQ(Plan(options).status().message(), status.message());
+  DigestOptions digest;
+  digest.source = options.source;
+  EXPECT_EQ(DigestCheckpoint(digest).status().message(), status.message());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    HuggingFaceShards, RefusedTest,
+    testing::Values(Refused{"hf_sharded/case_020",
+                            StatusCode::kMismatch,
+                            {"\"mc.w\": 20 of 40 elements are in no file", "box [0:4, 0:5]"}},
+                    Refused{"hf_sharded/case_021",
+                            StatusCode::kCorrupt,
+                            {"shard-00002-model-00001-of-00001.safetensors", "zip archive",
+                             "HuggingFaceStorageWriter"}},
+                    Refused{"hf_sharded/case_022",
+                            StatusCode::kMismatch,
+                            {"\"few.weight\": 5 of 15 elements", "box [1:2, 0:5]"}},
+                    Refused{"hf_sharded/case_023",
+                            StatusCode::kMismatch,
+                            {"shard-00001-model-00001-of-00001.safetensors", "\"w.weight\"",
+                             "box [0:3, 0:6] overlaps box [2:5, 0:6]",
+                             "shard-00002-model-00001-of-00001"}},
+                    Refused{"hf_sharded/case_024",
+                            StatusCode::kMismatch,
+                            {"one of 4 files by the metadata reshard", "3 are there"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    MindFormers, RefusedTest,
+    testing::Values(Refused{"mindformers2/case_020",
+                            StatusCode::kMismatch,
+                            {"metadata.json", "names 4 files, but 1 is missing",
+                             "model-0000001-0000004.safetensors"}},
+                    Refused{"mindformers2/case_021",
+                            StatusCode::kCorrupt,
+                            {"metadata.json", "slice 2 is beyond axis_fragmentations"}}));
+
+}  // namespace
+}  // namespace reshard
