@@ -101,9 +101,9 @@ Result<bool> FileLock::Try(Mode mode) const {
 
 Result<bool> FileLock::TryPastAskers() const {
   // An asker shares the lock for a few system calls, which a network file system may draw out.
-  constexpr int kAttempts = 1000;
+  constexpr int kMostAsked = 1000;
   constexpr std::chrono::milliseconds kPause(1);
-  for (int i = 0; i < kAttempts; ++i) {
+  for (int i = 0; i < kMostAsked; ++i) {
     RESHARD_ASSIGN_OR_RETURN(const bool had, Try(Mode::kExclusive));
     if (had) return true;
     RESHARD_ASSIGN_OR_RETURN(const bool shared, Try(Mode::kShared));
