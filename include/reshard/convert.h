@@ -244,10 +244,11 @@ struct StatusReport {
   State state = State::kPublished;
   // What has to be done. Empty unless the state is kNeedsAttention.
   std::string attention;
-  bool alone = false;           // the conversion is not divided
-  bool publishing = false;      // all files are written
-  std::vector<Worker> workers;  // by their numbers; empty for a published set
-  uint64_t bytes_done = 0;      // of all workers, as the next ones
+  bool alone = false;       // the conversion is not divided
+  bool publishing = false;  // all files are written
+  // By their numbers. Empty for a published set, and while the first worker plans.
+  std::vector<Worker> workers;
+  uint64_t bytes_done = 0;  // of all workers, as the next ones
   uint64_t total_bytes = 0;
   uint64_t files_done = 0;
   uint64_t total_files = 0;
@@ -260,7 +261,7 @@ struct StatusReport {
 // Returns how far the conversion into `target` is, from the files that its processes leave there.
 // It changes no file, holds up no process, and needs neither sources nor strategies.
 //
-// While its workers plan, a conversion leaves no files.
+// A conversion alone leaves no files while it plans.
 // Errors:
 //   kNotFound: there is no such folder, no conversion in it, or files of the published set are gone
 //   kMismatch: another version of reshard has begun the conversion

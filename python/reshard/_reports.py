@@ -71,7 +71,9 @@ class ConvertReport(_fields.ConvertReportFields):
         for file in (file for share in shares for file in share.files):
             sizes[file.path] = sizes.get(file.path, 0) + file.size
         last = max(shares, key=lambda share: share.published)
-        whole: ConvertReport = last.__replace__(
+        # The others follow the plan of one that has looked at the whole source.
+        planned = next((share for share in shares if share.largest), last)
+        whole: ConvertReport = planned.__replace__(
             files=tuple(_fields.WrittenFile(path, sizes[path]) for path in sizes),
             source_ranks=tuple(sorted({rank for share in shares for rank in share.source_ranks})),
             io=_sum([share.io for share in shares]),

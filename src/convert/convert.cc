@@ -367,6 +367,8 @@ Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& op
   };
   if (!job.follows_plan) {
     RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(opened, job));
+    // The worker that publishes has to know it.
+    if (!job.other_source.empty()) job.plan.reset();
   }
   const Conversion conversion{opened, options, budget, timeline};
   RESHARD_ASSIGN_OR_RETURN(ConvertReport report,
@@ -381,11 +383,6 @@ Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& op
     report.memory_peak = std::max<uint64_t>(budget.measured->peak, meter.peak());
   }
   return report;
-}
-
-Result<bool> HasManifest(const OutputDirectory& target) {
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, target.Names());
-  return std::any_of(names.begin(), names.end(), IsManifestName);
 }
 
 // One of several workers: plans its share by the plan of the first one, or is the first one.
@@ -407,12 +404,9 @@ Result<ConvertReport> ConvertShare(const ConvertOptions& options, const MemoryBu
     RESHARD_ASSIGN_OR_RETURN(turn, take_turn());
   }
   // If others are at work, there will be no plan for this worker's options: nobody has to wait. If
-  // the one that this worker has waited for found the set published, all find that side by side.
-  bool side_by_side = !turn->lock().alone();
-  if (!side_by_side && turn->lock().waited()) {
-    RESHARD_ASSIGN_OR_RETURN(side_by_side, HasManifest(turn->target()));
-  }
-  if (side_by_side) turn.reset();
+  // the one that this worker has waited for left none, it found the set published or an error. All
+  // find that side by side.
+  if (!turn->lock().alone() || turn->lock().waited()) turn.reset();
   RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(options, first));
   return CarryOut(std::move(opened), options, first, timeline, {std::move(turn), std::nullopt});
 }

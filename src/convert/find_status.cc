@@ -141,12 +141,13 @@ std::vector<std::string> NotesAbout(const std::vector<WorkerState>& states) {
   std::vector<std::string> notes;
   int64_t newest = 0;
   for (const WorkerState& state : states) newest = std::max(newest, state.record_ns);
+  const auto most = std::max<int64_t>(kSilenceSeconds, 3 * ProgressInterval(states.size()).count());
   for (size_t i = 0; i < states.size(); ++i) {
     const WorkerState& state = states[i];
     if (!state.damage.ok()) notes.push_back(state.damage.message());
     if (state.kind != WorkerState::Kind::kRunning || state.record_ns == 0) continue;
     const int64_t silence = (newest - state.record_ns) / 1'000'000'000;
-    if (silence < kSilenceSeconds) continue;
+    if (silence < most) continue;
     notes.push_back(
         fmt::format("share {} last told its progress {} s before another share did; if {} hangs, "
                     "end it and run "
@@ -317,7 +318,14 @@ Result<std::optional<StatusReport>> TryFind(const OutputDirectory& target) {
   if (parent.status().code() == StatusCode::kNotFound) return published();
   if (!parent.ok()) return parent.status();
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Left> left, FindLeft(*parent));
-  if (!left || left->is_placed) return published();
+  if (!left) {
+    RESHARD_ASSIGN_OR_RETURN(const bool is_busy, JobLock::IsWorkerBusy(*parent));
+    if (!is_busy) return published();
+    StatusReport planning;
+    planning.state = State::kRunning;
+    return std::optional(std::move(planning));
+  }
+  if (left->is_placed) return published();
   auto report = Describe(*left, *parent, target.path());
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Left> now, ReadLeft(*parent, left->fingerprint));
   const bool is_same =

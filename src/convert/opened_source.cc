@@ -311,8 +311,8 @@ Status OpenedSource::CheckKnown(FileId file) {
   if (known != chosen().end() &&
       (now.size() != known->identity.size() || now.mtime_ns() != known->identity.mtime_ns())) {
     return ChangedError(fmt::format(
-        "{}: the file has changed since the first share planned: {}; run all shares again when no "
-        "program writes to the sources",
+        "{}: the file has changed since the first share planned: {}; when no program writes to the "
+        "sources, remove .reshard in the target folder and run all shares again",
         Escape(files_.path(file)), DescribeChange(known->identity, now)));
   }
   const std::lock_guard lock(mutex_);

@@ -7,11 +7,8 @@
 namespace reshard {
 namespace {
 
-constexpr uint64_t kMostRecordsInASecond = 100;
-
 ProgressRecorder::Clock::duration IntervalOf(const std::optional<WorkerShare>& worker) {
-  const uint64_t workers = worker ? worker->count : 1;
-  return std::chrono::seconds(std::max<uint64_t>(1, workers / kMostRecordsInASecond));
+  return ProgressInterval(worker ? worker->count : 1);
 }
 
 }  // namespace

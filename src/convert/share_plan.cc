@@ -206,6 +206,9 @@ Result<std::optional<PlannedShare>> Follow(const ConvertOptions& options,
   for (const ChosenFile& file : source.chosen()) {
     job.sources.push_back({file.relative_path, file.identity.size()});
   }
+  for (const ChosenFile& file : source.companions()) {
+    job.sources.push_back({file.relative_path, file.identity.size()});
+  }
   job.workers = options.shard->count;
   job.follows_plan = true;
   if (job.fingerprint != known.fingerprint || DigestOf(JobTextOf(job)) != known.record.job) {
@@ -224,6 +227,8 @@ std::string DigestOfOptions(const ConvertOptions& given) {
   parts.checks = &checks;
   Xxh3 digest;
   digest.Update(fmt::format("reshard {}\nshares {}\n", kVersion, given.shard->count));
+  // Another spelling of the same path only costs time.
+  digest.Update(fmt::format("source {}\nprune {}\n", BytesAsJson(given.source.path), given.prune));
   for (const Option& option : AllOptions()) {
     if ((option.calls & kConvertCall) == 0) continue;
     const std::optional<OptionValue> value = ValueIn(option, parts);

@@ -139,19 +139,24 @@ Result<std::vector<std::pair<std::string, Manifest>>> ManifestsThatList(
 }
 
 Result<LockedTarget> LockTarget(const std::string& path, const Patience* as_worker) {
-  std::vector<std::string> made;
-  auto folder = OutputDirectory::Create(path, made);
-  if (!folder.ok()) {
+  // A run that fails removes the folder that it has made, in which others may wait.
+  constexpr int kAttempts = 100;
+  Status failure;
+  for (int i = 0; i < kAttempts; ++i) {
+    std::vector<std::string> made;
+    auto folder = OutputDirectory::Create(path, made);
+    if (!folder.ok()) {
+      OutputDirectory::RemoveMade(made);
+      return folder.status();
+    }
+    auto lock = as_worker == nullptr ? JobLock::Acquire(*folder)
+                                     : JobLock::AcquireAsWorker(*folder, *as_worker, i > 0);
+    if (lock.ok()) return LockedTarget{std::move(made), *std::move(folder), *std::move(lock)};
+    failure = lock.status();
     OutputDirectory::RemoveMade(made);
-    return folder.status();
+    if (failure.code() != StatusCode::kNotFound) break;
   }
-  auto lock = as_worker == nullptr ? JobLock::Acquire(*folder)
-                                   : JobLock::AcquireAsWorker(*folder, *as_worker);
-  if (!lock.ok()) {
-    OutputDirectory::RemoveMade(made);
-    return lock.status();
-  }
-  return LockedTarget{std::move(made), *std::move(folder), *std::move(lock)};
+  return failure;
 }
 
 Result<JobFolder> JobFolder::Open(const OutputDirectory& parent, const std::string& fingerprint) {

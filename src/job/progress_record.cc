@@ -50,6 +50,11 @@ std::optional<ProgressRecord> Parse(std::string_view text) {
 
 }  // namespace
 
+std::chrono::seconds ProgressInterval(uint64_t workers) {
+  constexpr uint64_t kMostInASecond = 100;
+  return std::chrono::seconds(std::max<uint64_t>(1, workers / kMostInASecond));
+}
+
 std::string EncodeProgress(const ProgressRecord& record) {
   return fmt::format("{} {:7} {:20} {:20} {:20} {:20} {:20} {:20}\n", kKey, PhaseName(record.phase),
                      record.bytes_done, record.bytes_before, record.bytes_total, record.parts_done,

@@ -6,6 +6,7 @@
 #ifndef RESHARD_SRC_JOB_PROGRESS_RECORD_H_
 #define RESHARD_SRC_JOB_PROGRESS_RECORD_H_
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -31,6 +32,10 @@ struct ProgressRecord {
 
 // A file has at most so many bytes.
 inline constexpr uint64_t kMaxProgressBytes = 1024;
+
+// Returns the time between two records of one of so many workers, so that all together write at
+// most about 100 a second.
+std::chrono::seconds ProgressInterval(uint64_t workers);
 
 // Returns a line of always the same length, so that it can be written over an older one.
 std::string EncodeProgress(const ProgressRecord& record);

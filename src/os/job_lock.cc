@@ -208,13 +208,13 @@ Result<JobLock> JobLock::Acquire(const OutputDirectory& target) {
   });
 }
 
-Result<JobLock> JobLock::AcquireAsWorker(const OutputDirectory& target, const Patience& patience) {
-  bool waited = false;
+Result<JobLock> JobLock::AcquireAsWorker(const OutputDirectory& target, const Patience& patience,
+                                         bool waited) {
   return Retry(target, [&]() -> Result<std::optional<JobLock>> {
     std::optional<JobLock> none;
     RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, target.MakeFolder(kFolderName));
     RESHARD_ASSIGN_OR_RETURN(FileLock begin, FileLock::Open(folder, kBeginName));
-    RESHARD_ASSIGN_OR_RETURN(const bool is_free, begin.Try(FileLock::Mode::kExclusive));
+    RESHARD_ASSIGN_OR_RETURN(const bool is_free, begin.TryPastAskers());
     waited = waited || !is_free;
     if (is_free) {
       begin.Sign();

@@ -88,9 +88,10 @@ class JobLock {
   static Result<JobLock> Acquire(const OutputDirectory& target);
 
   // As Acquire, for a worker: waits for workers that are just beginning, and shares the lock with
-  // workers that have begun. Other workers begin only after Admit. Errors: as Acquire and
-  // FileLock::Wait.
-  static Result<JobLock> AcquireAsWorker(const OutputDirectory& target, const Patience& patience);
+  // workers that have begun. Other workers begin only after Admit. `waited` says that the caller
+  // has waited before. Errors: as Acquire and FileLock::Wait; kNotFound if `target` was removed.
+  static Result<JobLock> AcquireAsWorker(const OutputDirectory& target, const Patience& patience,
+                                         bool waited = false);
 
   // As Acquire, but only tells whether the lock is free, or held by workers; makes no files.
   static Status Check(const OutputDirectory& target);

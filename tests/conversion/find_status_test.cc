@@ -10,6 +10,7 @@
 
 #include "reshard/convert.h"
 #include "reshard/version.h"
+#include "src/job/worker_job.h"
 #include "src/os/job_lock.h"
 #include "src/os/output_directory.h"
 #include "tests/support/conversion_folder.h"
@@ -267,6 +268,21 @@ TEST_F(FindStatusTest, OfAPublicationThatWasInterrupted) {
 }
 
 // The set of before is there until the new one takes its place.
+TEST_F(FindStatusTest, AShareThatPlansIsAtWork) {
+  const WorkerShare worker{0, 2};
+  {
+    const auto turn = WorkerTurn::Take(Target(), worker, Patience());
+    ASSERT_TRUE(turn.ok()) << turn.status().message();
+    EXPECT_EQ(Find().state, State::kRunning);
+    EXPECT_THAT(Find().workers, IsEmpty());
+  }
+  ASSERT_TRUE(Run(std::nullopt).ok());
+  EXPECT_EQ(Find().state, State::kPublished);
+  const auto turn = WorkerTurn::Take(Target(), worker, Patience());
+  ASSERT_TRUE(turn.ok()) << turn.status().message();
+  EXPECT_EQ(Find().state, State::kRunning);
+}
+
 TEST_F(FindStatusTest, OfASetThatIsReplaced) {
   RunToEnd({});
   options().force = true;

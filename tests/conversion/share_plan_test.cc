@@ -70,6 +70,17 @@ std::string ReadAll(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+TEST_F(SharePlanTest, AShareOfAnotherSourceDoesNotFollow) {
+  Begin();
+  const fs::path other = folder_.folder().path() / "other";
+  fs::copy(folder_.options().source.path, other, fs::copy_options::recursive);
+  ConvertOptions options = folder_.options();
+  options.source.path = other.string();
+  options.shard = WorkerShare{1, 2};
+  const auto report = Convert(options);
+  EXPECT_EQ(report.status().code(), StatusCode::kChanged) << report.status().message();
+}
+
 TEST_F(SharePlanTest, IsFollowedAsItIs) {
   const fs::path path = Begin();
   const auto record = ParsePlanRecord(ReadAll(path), "plan");

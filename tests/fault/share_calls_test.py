@@ -110,8 +110,8 @@ class Few:
         self.target = folder / "target"
 
     def command(self, shard, *more):
-        return [part for part in self.job.command(self.target, "--shard", shard, *more)
-                if part != "-q"]
+        return ["-v" if part == "-q" else part
+                for part in self.job.command(self.target, "--shard", shard, *more)]
 
     def run(self, shard, *more):
         done = harness.run(self.command(shard, *more))

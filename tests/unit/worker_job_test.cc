@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <future>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -41,6 +44,32 @@ class WorkerJobTest : public TargetJobTest {
     ASSERT_TRUE(job.FinishShare().ok());
   }
 };
+
+// It has waited in a folder that the other one made, and removed as it failed.
+TEST_F(WorkerJobTest, WhoWaitsForOneThatFailsGetsItsTurn) {
+  const std::string target = Spec(both_).target.folder + "/new";
+  auto first = WorkerTurn::Take(target, {0, 2}, {});
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  std::promise<void> waits;
+  std::once_flag told;
+  Patience patience;
+  patience.first_report = std::chrono::milliseconds(1);
+  patience.waiting.report = [&](const LockWaiting::Holder&) {
+    std::call_once(told, [&] { waits.set_value(); });
+  };
+  std::thread waiter([&] {
+    const auto turn = WorkerTurn::Take(target, {1, 2}, patience);
+    ASSERT_TRUE(turn.ok()) << turn.status().message();
+    EXPECT_TRUE(turn->lock().alone());
+    EXPECT_TRUE(turn->lock().waited());
+  });
+  EXPECT_EQ(waits.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
+  {
+    const WorkerTurn fails = std::move(*first);
+  }
+  waiter.join();
+  EXPECT_FALSE(std::filesystem::exists(target));
+}
 
 TEST_F(WorkerJobTest, TheLastOnePublishes) {
   auto first = Begin(Spec(both_), 0);

@@ -163,7 +163,9 @@ int ConvertCommand::ConvertOne() {
 
   std::vector<std::string> notes = report->notes;
   std::erase_if(notes, [&](const std::string& note) { return told.contains(note); });
-  if (!quiet()) PrintNotes(notes);
+  // A share that follows the plan of another one has no findings of its own.
+  const bool follows = report->shard && report->largest.empty();
+  if (!quiet() && (verbose() || !follows)) PrintNotes(notes);
   PrintWarnings(report->warnings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (json()) PrintReport(*report, {.place = arguments_.target(), .seconds = seconds.count()});

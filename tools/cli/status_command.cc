@@ -180,6 +180,7 @@ std::string StatusLine(std::string_view target, const StatusReport& report) {
                               FormatBytes(report.total_bytes));
   }
   const bool runs = report.state == State::kRunning;
+  if (runs && report.workers.empty()) return line + "running, a share is planning";
   line += runs && report.publishing ? "publishing" : std::string(StateName(report.state));
   if (!runs) line += fmt::format(": {}", PrintableText(AsTyped(report.attention)));
   line += (runs ? ", " : "; ") + AmountText(report);
