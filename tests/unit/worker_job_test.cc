@@ -64,9 +64,7 @@ TEST_F(WorkerJobTest, WhoWaitsForOneThatFailsGetsItsTurn) {
     EXPECT_TRUE(turn->lock().waited());
   });
   EXPECT_EQ(waits.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
-  {
-    const WorkerTurn fails = std::move(*first);
-  }
+  { const WorkerTurn fails = std::move(*first); }
   waiter.join();
   EXPECT_FALSE(std::filesystem::exists(target));
 }
