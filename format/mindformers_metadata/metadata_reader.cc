@@ -27,6 +27,8 @@ namespace {
 
 constexpr std::string_view kShardExtension = ".safetensors";
 constexpr size_t kLongestName = 255;  // of a file
+// The member that older versions of MindFormers do not write.
+constexpr std::string_view kRankGroup = "rank_group";
 
 // Bytes that are held for a slice or a place of one, about.
 constexpr uint64_t kOfPlace = 160;
@@ -35,7 +37,7 @@ constexpr uint64_t kOfPlace = 160;
 struct Place {
   uint32_t file = 0;
   int64_t rank = 0;
-  const std::vector<int64_t>* group = nullptr;
+  const std::vector<int64_t>* group = nullptr;  // null: not stated
 };
 
 struct Chunk {
@@ -59,6 +61,7 @@ struct Content {
   std::set<SliceLayout> layouts;                     // that entries refer to
   std::set<std::vector<int64_t>> groups;             // that places refer to
   std::map<std::string, uint32_t> files;             // numbers, by name
+  std::vector<int64_t> ranks;                        // that wrote the files, by number
   std::map<std::string, std::vector<Place>> places;  // by key; that no chunk has yet
 };
 
@@ -129,7 +132,7 @@ class ContentReader final : public JsonReader {
       case At::kChunk:
         return {"global_offset", "local_shape"};
       case At::kPlace:
-        return {"file_name", "storage_rank", "rank_group"};
+        return {"file_name", "storage_rank", kRankGroup};
       default:
         return {};
     }
@@ -201,7 +204,7 @@ class ContentReader final : public JsonReader {
       case At::kPlaces:
         return object(At::kPlace);
       case At::kPlace:
-        return key == "rank_group" ? list(At::kNumbers) : std::nullopt;
+        return key == kRankGroup ? list(At::kNumbers) : std::nullopt;
       default:
         return std::nullopt;
     }
@@ -252,7 +255,7 @@ class ContentReader final : public JsonReader {
     open_.pop_back();
     const std::vector<std::string_view> members = MembersOf(closed.at);
     for (size_t i = 0; i < members.size(); ++i) {
-      if ((closed.seen >> i & 1) == 0) {
+      if ((closed.seen >> i & 1) == 0 && members[i] != kRankGroup) {
         return Error(fmt::format("{}lacks {}", Where(), Quote(members[i])));
       }
     }
@@ -263,6 +266,7 @@ class ContentReader final : public JsonReader {
         entry().layout = &*content_.layouts.insert(std::move(layout_)).first;
         return {};
       case At::kPlace:
+        RESHARD_RETURN_IF_ERROR(CheckRankOfFile());
         places_->push_back(place_);
         return CheckGrowth();
       default:
@@ -310,6 +314,17 @@ class ContentReader final : public JsonReader {
     place_.file = static_cast<uint32_t>(content_.files.size());
     content_.files.emplace(name, place_.file);
     return {};
+  }
+
+  // A rank writes files of its own, each with one slice of a tensor.
+  Status CheckRankOfFile() {
+    if (place_.file == content_.ranks.size()) content_.ranks.push_back(place_.rank);
+    const int64_t known = content_.ranks[place_.file];
+    if (known == place_.rank) return {};
+    const auto name = std::find_if(content_.files.begin(), content_.files.end(),
+                                   [this](const auto& file) { return file.second == place_.file; });
+    return Error(fmt::format("{}the file {} has the storage_rank {}, but {} in another place",
+                             Where(), Quote(name->first), place_.rank, known));
   }
 
   Status Other(std::string_view found) const {
@@ -362,6 +377,7 @@ class Resolver {
       for (MindFormersSlice& slice : tensor.slices) {
         for (uint32_t& file : slice.files) file = numbers[file];
         std::sort(slice.files.begin(), slice.files.end());
+        slice.files.erase(std::unique(slice.files.begin(), slice.files.end()), slice.files.end());
       }
       metadata.tensors.push_back(std::move(tensor));
       if (metadata.tensors.size() % kMemoryCheckInterval == 0) {
@@ -406,6 +422,7 @@ class Resolver {
                      FirstNumbers(tensor.slice_shape), ToString(entry.full));
     }
     std::set<int64_t> numbers;
+    std::map<uint32_t, int64_t> slice_of_file;
     for (const Chunk& chunk : entry.chunks) {
       if (chunk.number.size() != 1 || !numbers.insert(chunk.number.front()).second) {
         return Corrupt(entry, "a global_offset is {}; expected the number of another slice",
@@ -417,9 +434,20 @@ class Resolver {
       }
       RESHARD_ASSIGN_OR_RETURN(MindFormersSlice slice,
                                SliceOf(entry, tensor, chunk.number.front(), slices));
+      for (const uint32_t file : slice.files) {
+        const auto known = slice_of_file.try_emplace(file, chunk.number.front()).first;
+        if (known->second == chunk.number.front()) continue;
+        return Corrupt(entry, "storage_data has slices {} and {} in one file, {}", known->second,
+                       chunk.number.front(), Quote(NameOf(file)));
+      }
       tensor.slices.push_back(std::move(slice));
     }
     return tensor;
+  }
+
+  std::string NameOf(uint32_t number) const {
+    const auto is_it = [number](const auto& file) { return file.second == number; };
+    return std::find_if(content_.files.begin(), content_.files.end(), is_it)->first;
   }
 
   // Returns the slices by the layout of a tensor; null without one.
@@ -441,6 +469,7 @@ class Resolver {
     }
     const auto known = by_layout_.find(entry.layout);
     if (known == by_layout_.end()) {
+      RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, entry.layout->ranks.size() * kOfPlace));
       Result<SlicesOfRanks> slices = SlicesOf(*entry.layout);
       if (!slices.ok()) return Corrupt(entry, "{}", slices.status().message());
       const auto place = by_layout_.emplace(entry.layout, *std::move(slices)).first;
@@ -474,20 +503,32 @@ class Resolver {
       return Corrupt(entry, "storage_data has no file for slice {}, expected at {}", number,
                      Quote(key));
     }
-    for (const Place& place : found->second) {
-      if (std::find(slice.files.begin(), slice.files.end(), place.file) == slice.files.end()) {
-        slice.files.push_back(place.file);
-      }
-      if (slices != nullptr) RESHARD_RETURN_IF_ERROR(CheckRanks(entry, place, number, *slices));
+    for (const Place& place : found->second) slice.files.push_back(place.file);
+    if (slices != nullptr) {
+      RESHARD_RETURN_IF_ERROR(CheckPlaces(entry, found->second, number, *slices));
     }
     content_.places.erase(found);
     return slice;
   }
 
-  // Checks that the ranks of a place hold that slice by the layout.
+  // Checks that the ranks of the places hold that slice by the layout. Other pipeline stages, whose
+  // ranks it lacks, may have the tensor, too.
+  Status CheckPlaces(const Entry& entry, const std::vector<Place>& places, int64_t number,
+                     const SlicesOfRanks& slices) {
+    bool has_listed = false;
+    for (const Place& place : places) {
+      RESHARD_RETURN_IF_ERROR(CheckRanks(entry, place, number, slices));
+      has_listed = has_listed || slices.slice.contains(place.rank);
+    }
+    if (has_listed) return {};
+    return Corrupt(entry, "storage_data has slice {} of rank {}, which rank_list lacks{}", number,
+                   places.front().rank, places.size() == 1 ? "" : ", and of no rank that it has");
+  }
+
   Status CheckRanks(const Entry& entry, const Place& place, int64_t number,
                     const SlicesOfRanks& slices) {
     RESHARD_RETURN_IF_ERROR(CheckRank(entry, place.rank, number, slices));
+    if (place.group == nullptr) return {};
     const auto [known, is_new] = by_group_.try_emplace({&slices, place.group}, number);
     if (!is_new && known->second == number) return {};
     for (const int64_t rank : *place.group) {
@@ -499,11 +540,7 @@ class Resolver {
   Status CheckRank(const Entry& entry, int64_t rank, int64_t number,
                    const SlicesOfRanks& slices) const {
     const auto found = slices.slice.find(rank);
-    if (found == slices.slice.end()) {
-      return Corrupt(entry, "storage_data has slice {} of rank {}, which rank_list lacks", number,
-                     rank);
-    }
-    if (found->second == number) return {};
+    if (found == slices.slice.end() || found->second == number) return {};
     return Corrupt(entry, "storage_data has slice {} of rank {}, but by the layout it has slice {}",
                    number, rank, found->second);
   }

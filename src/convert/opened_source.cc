@@ -293,7 +293,7 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
   if (is_known_) RESHARD_RETURN_IF_ERROR(CheckKnown(file));
   RESHARD_ASSIGN_OR_RETURN(IndexedFile table, ReadTable(file, like));
   if (table.states_redundancy()) states_redundancy_ = true;
-  if (!table.shards().begins.empty()) {
+  if (!table.shards().begins.empty() && !StatesParts()) {
     const std::lock_guard lock(mutex_);
     saved_offsets_.insert_or_assign(file, table.shards().begins);
   }

@@ -132,6 +132,31 @@ Status CheckAllShards(std::span<const std::string> paths) {
   return {};
 }
 
+// Fails if the shards of a folder lack one of the files that PyTorch's writer counts in their
+// names.
+Status CheckAllShardFiles(const OpenedSource& source) {
+  std::set<uint64_t> found;
+  uint64_t files = 0;
+  for (const ChosenFile& file : source.chosen()) {
+    const std::optional<ShardName> name = ParseShardName(FileName(file.relative_path));
+    if (!name) continue;
+    found.insert(name->file);
+    files = name->files;
+  }
+  uint64_t next = 1;
+  for (const uint64_t number : found) {
+    if (number != next) break;
+    ++next;
+  }
+  if (next > files) return {};
+  const std::string& first = source.path(source.chosen().front());
+  const std::string folder = first.substr(0, first.size() - FileName(first).size());
+  return MismatchError(fmt::format(
+      "{}: no file of number {:05} of {} is there, as the names of its files count; get "
+      "it, or pass `partial` to convert without it",
+      Escape(folder.empty() ? "." : folder), next, files));
+}
+
 // Whether `found`, numbers of parts, are all of `count`, counted from 1 or from 0.
 bool AreAll(const std::set<uint64_t>& found, uint64_t count) {
   return found.size() == count && *found.begin() <= 1 &&
@@ -201,7 +226,7 @@ Status CheckAllParts(std::span<const std::string> paths) {
 }
 
 Status CheckAllParts(const OpenedSource& source) {
-  if (source.StatesParts()) return {};
+  if (source.StatesParts()) return CheckAllShardFiles(source);
   std::vector<std::string> paths;
   paths.reserve(source.chosen().size());
   for (const ChosenFile& file : source.chosen()) paths.push_back(source.path(file));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -125,21 +126,19 @@ Status CheckMissing(const MindFormersMetadata& metadata, const std::vector<size_
   return {};
 }
 
-// Says which files of the folder metadata.json does not name.
-void WarnOfOthers(const ShardedFolder& folder, const MindFormersMetadata& metadata,
-                  const std::string& path, FoundSource& found) {
+// Says which checkpoints of the folder are not read. `what` says what does not name them.
+void WarnOfOthers(const ShardedFolder& folder, const std::function<bool(const std::string&)>& reads,
+                  const std::string& what, FoundSource& found) {
   FirstFew others;
   for (const DirectoryEntry& entry : folder.entries) {
     if (entry.is_directory || entry.name.starts_with('.')) continue;
     if (!entry.name.ends_with(kSafetensorsContainer.extension)) continue;
-    if (std::binary_search(metadata.files.begin(), metadata.files.end(), entry.name)) continue;
+    if (reads(entry.name)) continue;
     others.Add(Escape(entry.name));
   }
   if (others.count() == 0) return;
   found.warnings.push_back(
-      {WarningCode::kFilesNotRead,
-       fmt::format("{}: does not name these checkpoints beside it, left out: {}", Escape(path),
-                   others.Joined())});
+      {WarningCode::kFilesNotRead, fmt::format("{}, left out: {}", what, others.Joined())});
 }
 
 Result<FoundSource> ReadWithMetadata(const ShardedFolder& folder, const SourceRequest& request) {
@@ -164,7 +163,11 @@ Result<FoundSource> ReadWithMetadata(const ShardedFolder& folder, const SourceRe
     }
   }
   RESHARD_RETURN_IF_ERROR(CheckMissing(metadata, missing, parts, request, found));
-  WarnOfOthers(folder, metadata, path, found);
+  const auto reads = [&](const std::string& name) {
+    return std::binary_search(metadata.files.begin(), metadata.files.end(), name);
+  };
+  WarnOfOthers(folder, reads,
+               fmt::format("{}: does not name these checkpoints beside it", Escape(path)), found);
   RankedFiles ranks;
   ranks.is_folder = true;
   std::map<FileId, int64_t> numbers;
@@ -224,6 +227,11 @@ Result<FoundSource> ReadWithoutMetadata(const ShardedFolder& folder, const Sourc
   if (seen.empty()) {
     return MismatchError(fmt::format("{}: its files hold no tensor", Escape(request.path)));
   }
+  const auto reads = [](const std::string& name) { return ParseMindFormersName(name).has_value(); };
+  WarnOfOthers(folder, reads,
+               fmt::format("{}: has these checkpoints beside those of MindFormers 2.0",
+                           Escape(PathIn(request.path, folder.below))),
+               found);
   found.placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts).Finish());
   return found;
 }

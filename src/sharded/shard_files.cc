@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -271,6 +272,23 @@ void WarnOfGaps(const std::string& path, const std::vector<ShardName>& names, Fo
                    Escape(path), missing.ToWords("shard"))});
 }
 
+// Fails if two files have one box of a tensor: PyTorch's writer writes each once.
+Status CheckNoReplicas(const PartList::Tensor& tensor,
+                       const std::function<std::string(int64_t rank)>& path_of) {
+  for (size_t i = 0; i < tensor.parts.size();) {
+    const auto replicas = PartList::ReplicasAt(tensor, i);
+    i += replicas.size();
+    const Box box = replicas.front().box();
+    if (replicas.size() == 1 || box.empty()) continue;
+    return MismatchError(fmt::format(
+        "{}: {}: has box {}, and so has {}, but PyTorch writes each box once; remove the files of "
+        "an older save",
+        Escape(path_of(replicas[0].rank())), Quote(tensor.name), ToString(box),
+        Escape(path_of(replicas[1].rank()))));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<FoundSource> ReadShards(const ShardedFolder& folder, const SourceRequest& request) {
@@ -311,7 +329,9 @@ Result<FoundSource> ReadShards(const ShardedFolder& folder, const SourceRequest&
     return request.files.path(found.files[static_cast<size_t>(rank)].id);
   };
   for (const PartList::Tensor& tensor : parts.tensors()) {
-    if (wants(tensor.name)) RESHARD_RETURN_IF_ERROR(CheckCoverage(parts, tensor, path_of));
+    if (!wants(tensor.name)) continue;
+    RESHARD_RETURN_IF_ERROR(CheckNoReplicas(tensor, path_of));
+    RESHARD_RETURN_IF_ERROR(CheckCoverage(parts, tensor, path_of));
   }
   WarnOfGaps(request.path, names, found);
   found.placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts));

@@ -1,6 +1,7 @@
 #include "src/sharded/shard_name.h"
 
 #include <cstddef>
+#include <cstdint>
 
 #include "src/base/number_text.h"
 
@@ -8,14 +9,14 @@ namespace reshard {
 namespace {
 
 // Takes `word` and the number behind it off `text`.
-std::optional<uint64_t> TakeNumber(std::string_view word, std::string_view& text) {
+std::optional<int64_t> TakeNumber(std::string_view word, std::string_view& text) {
   constexpr size_t kLeastDigits = 5;
   if (!text.starts_with(word)) return std::nullopt;
   text.remove_prefix(word.size());
   const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789"));
   text.remove_prefix(digits.size());
   if (digits.size() < kLeastDigits) return std::nullopt;
-  return ParseNumber<uint64_t>(digits);
+  return ParseNumber<int64_t>(digits);
 }
 
 }  // namespace
@@ -25,7 +26,8 @@ std::optional<ShardName> ParseShardName(std::string_view name) {
   const auto file = shard ? TakeNumber("-model-", name) : std::nullopt;
   const auto files = file ? TakeNumber("-of-", name) : std::nullopt;
   if (!files || name != ".safetensors") return std::nullopt;
-  return ShardName{*shard, *file, *files};
+  return ShardName{static_cast<uint64_t>(*shard), static_cast<uint64_t>(*file),
+                   static_cast<uint64_t>(*files)};
 }
 
 }  // namespace reshard

@@ -17,7 +17,7 @@ struct ShardName {
   uint64_t files = 0;
 };
 
-// Returns no value for another name. Numbers have at least five digits.
+// Returns no value for another name. Numbers have at least five digits, and are less than 2^63.
 std::optional<ShardName> ParseShardName(std::string_view name);
 
 }  // namespace reshard

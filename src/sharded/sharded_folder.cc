@@ -53,6 +53,11 @@ bool IsOfMindFormers(const DirectoryEntry& entry) {
   return !entry.is_directory && ParseMindFormersName(entry.name).has_value();
 }
 
+// Whether an entry is of a folder of full tensors, or a shard.
+bool IsWhole(const DirectoryEntry& entry) {
+  return !entry.is_directory && IsOfOther(entry) && !IsOfMindFormers(entry);
+}
+
 bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
   return std::any_of(entries.begin(), entries.end(), [name](const DirectoryEntry& entry) {
     return !entry.is_directory && entry.name == name;
@@ -122,7 +127,10 @@ Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path) 
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, storage.KindOf(path));
   if (kind != PathKind::kDirectory) return std::optional<ShardedFolder>();
   RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(path));
-  if (Has(entries, kLatestIteration)) return LatestIn(path, entries);
+  // Megatron writes a file of that name, too.
+  if (Has(entries, kLatestIteration) && std::none_of(entries.begin(), entries.end(), IsWhole)) {
+    return LatestIn(path, entries);
+  }
   const bool has_metadata = Has(entries, kMindFormersMetadataFile);
   const auto files = std::count_if(entries.begin(), entries.end(), IsOfMindFormers);
   // One file alone is as good as a file of full tensors.

@@ -79,8 +79,8 @@ class TensorComparison {
   Status Compare(const PartList::Tensor& tensor, const std::vector<Replicas>& parts) {
     difference_.parameter = tensor.name;
     for (const Replicas& replicas : parts) RESHARD_RETURN_IF_ERROR(ComparePart(tensor, replicas));
-    expected_ = {};
-    found_ = {};
+    std::vector<std::byte>().swap(expected_);  // `= {}` would keep the memory
+    std::vector<std::byte>().swap(found_);
     return {};
   }
 

@@ -172,10 +172,25 @@ const std::vector<Row> kRows = {
      StatusCode::kCorrupt,
      {"\"w\"", "slice 0 of rank 2", "slice 1"}},
     {"UnknownRank",
+     R"x("storage_rank":0,"rank_group":[0,2]},{"file_name":"model-0000002-0000004.safetensors",)x"
      R"x("storage_rank":2)x",
-     R"x("storage_rank":7)x",
+     R"x("storage_rank":7,"rank_group":[0,2]},{"file_name":"model-0000002-0000004.safetensors",)x"
+     R"x("storage_rank":8)x",
      StatusCode::kCorrupt,
-     {"\"w\"", "rank 7", "rank_list lacks"}},
+     {"\"w\"", "slice 0 of rank 7", "rank_list lacks"}},
+    {"AFileOfTwoRanks",
+     "model-0000001",
+     "model-0000000",
+     StatusCode::kCorrupt,
+     {"('w', (1,))", "model-0000000-0000004.safetensors", "storage_rank 1, but 0"}},
+    {"AFileOfTwoSlices",
+     R"x(model-0000002-0000004.safetensors","storage_rank":2,"rank_group":[0,2]}],)x"
+     R"x("('w', (1,))":[{"file_name":"model-0000001-0000004.safetensors","storage_rank":1,)x"
+     R"x("rank_group":[1,3]},)x",
+     R"x(model-0000007-0000008.safetensors","storage_rank":7}],)x"
+     R"x("('w', (1,))":[{"file_name":"model-0000007-0000008.safetensors","storage_rank":7},)x",
+     StatusCode::kCorrupt,
+     {"\"w\"", "slices 0 and 1 in one file", "model-0000007-0000008.safetensors"}},
     {"SliceBeyond",
      R"x("global_offset":[1])x",
      R"x("global_offset":[2])x",
@@ -247,6 +262,37 @@ TEST_F(MindFormersTest, SlicesThatNoFileHas) {
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_THAT(status.message(), HasSubstr("\"w\": 6 of 12 elements are in no file"));
   EXPECT_THAT(status.message(), HasSubstr("box [2:4, 0:3]"));
+}
+
+TEST_F(MindFormersTest, OtherStagesMayHaveASliceToo) {
+  std::string metadata = kMetadata;
+  const std::string rank = R"x("storage_rank":2)x";
+  metadata.replace(metadata.find(rank), rank.size(), R"x("storage_rank":7)x");
+  Write(metadata);
+  EXPECT_EQ(Converted().message(), "");
+}
+
+TEST_F(MindFormersTest, TheGroupOfAPlaceMayBeAbsent) {
+  std::string metadata = kMetadata;
+  size_t removed = 0;
+  for (const std::string group : {R"x(,"rank_group":[0,2])x", R"x(,"rank_group":[1,3])x"}) {
+    for (size_t at = metadata.find(group); at != std::string::npos; at = metadata.find(group)) {
+      metadata.erase(at, group.size());
+      ++removed;
+    }
+  }
+  ASSERT_EQ(removed, 4);
+  Write(metadata);
+  EXPECT_EQ(Converted().message(), "");
+}
+
+TEST_F(MindFormersTest, FullTensorsBesideTheLatestIterationAreTheSource) {
+  Write();
+  work_.Write("in/model.safetensors",
+              FileOf(R"x("v":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})x", "12345678"));
+  const auto report = Convert(Options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_TRUE(ReadFile(work_.path() / "out" / "model.safetensors").ends_with("12345678"));
 }
 
 TEST_F(MindFormersTest, AFileThatOthersReplaceMayBeMissing) {
@@ -388,6 +434,17 @@ TEST_F(SingleDeviceTest, HasWholeTensors) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->parameters, 2);
   EXPECT_TRUE(ReadFile(work_.path() / "out" / "model.safetensors").ends_with(std::string(16, 'a')));
+}
+
+TEST_F(SingleDeviceTest, OtherCheckpointsAreLeftOutWithAWarning) {
+  WriteWhole("model-0000000-0000001.safetensors", "w");
+  WriteWhole("opt-0000000-0000001.safetensors", "adam_m.w");
+  WriteWhole("lora.safetensors", "v");
+  const auto report = Convert(Options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->parameters, 2);
+  EXPECT_THAT(report->warnings,
+              Contains(Says(WarningCode::kFilesNotRead, HasSubstr("left out: lora.safetensors"))));
 }
 
 TEST_F(SingleDeviceTest, ANameInTwoFilesIsRefused) {

@@ -190,6 +190,20 @@ const std::vector<Row> kRows = {
      [](Shards& s) { s.second_info = R"({"w": {"saved_offsets": [1, 0]}})"; },
      StatusCode::kMismatch,
      {kFirst, kSecond, "\"w\"", "box [0:2, 0:3] overlaps box [1:3, 0:3]"}},
+    {"OneBoxTwice",
+     [](Shards& s) {
+       s.others["shard-00003-model-00001-of-00001.safetensors"] =
+           FileOf(s.second_info, s.second, 24);
+     },
+     StatusCode::kMismatch,
+     {kSecond, "shard-00003-model-00001-of-00001", "\"w\"", "box [2:4, 0:3]", "an older save"}},
+    {"NumberBeyond63Bits",
+     [](Shards& s) {
+       s.others["shard-9223372036854775808-model-00001-of-00001.safetensors"] =
+           FileOf("", R"("a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})", 0);
+     },
+     StatusCode::kMismatch,
+     {kFirst, "shard-9223372036854775808-model-00001-of-00001.safetensors"}},
     {"Packed",
      [](Shards& s) {
        s.second = R"("v":{"dtype":"F4","shape":[6,8],"data_offsets":[0,24]})";
@@ -324,6 +338,34 @@ TEST_F(ShardsTest, NumbersMayHaveGapsWithAWarning) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->warnings, testing::Contains(Says(WarningCode::kMissingRanks,
                                                        HasSubstr("no file of shards 2-4"))));
+}
+
+TEST_F(ShardsTest, TheLargestNumberIsOneOfAGap) {
+  Write({});
+  fs::rename(work_.path() / "in" / kSecond,
+             work_.path() / "in" / "shard-9223372036854775807-model-00001-of-00001.safetensors");
+  const Status status = Converted();
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST_F(ShardsTest, AFileNumberThatIsLostIsNamed) {
+  Write({});
+  for (const std::string shard : {"1", "2"}) {
+    fs::rename(work_.path() / "in" / (shard == "1" ? kFirst : kSecond),
+               work_.path() / "in" /
+                   fmt::format("shard-0000{0}-model-0000{0}-of-00003.safetensors", shard));
+  }
+  ConvertOptions options;
+  options.source.path = work_.path() / "in";
+  options.target.folder = work_.path() / "out";
+  options.target.format = TargetFormat::kHuggingFace;
+  const Status status = Convert(options).status();
+  EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.message();
+  EXPECT_THAT(status.message(), Naming("no file of number 00003 of 3", "`partial`"));
+  EXPECT_FALSE(fs::exists(work_.path() / "out"));
+  options.checks.partial = true;
+  const auto report = Convert(options);
+  EXPECT_TRUE(report.ok()) << report.status().message();
 }
 
 TEST_F(ShardsTest, NamesInTheFilesGetThoseOfTheMap) {
