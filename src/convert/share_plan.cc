@@ -101,7 +101,8 @@ std::optional<int64_t> RankIn(const std::string& path, const std::string& relati
   const size_t at = spec.path.find(kRankPlaceholder);
   if (path.compare(0, at, spec.path, 0, at) != 0) return std::nullopt;
   const size_t end = std::min(path.find_first_not_of("0123456789", at), path.size());
-  return ParseNumber<int64_t>(std::string_view(path).substr(at, end - at));
+  const std::string_view rest = path;
+  return ParseNumber<int64_t>(rest.substr(at, end - at));
 }
 
 // The files of the record; none if the options do not have them. Only paths tell ranks: the job has
@@ -221,7 +222,7 @@ Result<std::optional<PlannedShare>> Follow(const ConvertOptions& options,
 }  // namespace
 
 std::string DigestOfOptions(const ConvertOptions& given) {
-  ConversionSpec spec = given;
+  ConversionSpec spec = static_cast<const ConversionSpec&>(given);
   CheckChoice checks = given.checks;
   OptionParts parts = PartsOf(spec);
   parts.checks = &checks;

@@ -80,7 +80,7 @@ std::vector<const Worker*> WorkersOf(const StatusReport& report, Worker::State s
 }
 
 // "0-7, 9"; if that is long, the first, the last and their number.
-std::string NumbersText(std::vector<const Worker*> workers) {
+std::string NumbersText(const std::vector<const Worker*>& workers) {
   std::vector<int64_t> numbers;
   numbers.reserve(workers.size());
   for (const Worker* worker : workers) numbers.push_back(static_cast<int64_t>(worker->shard.index));
