@@ -163,8 +163,8 @@ int ConvertCommand::ConvertOne() {
 
   std::vector<std::string> notes = report->notes;
   std::erase_if(notes, [&](const std::string& note) { return told.contains(note); });
-  // A share that follows the plan of another one has no findings of its own.
-  const bool follows = report->shard && report->largest.empty();
+  // The share that planned for all has told its findings.
+  const bool follows = report->shard && (report->largest.empty() || report->already_published);
   if (!quiet() && (verbose() || !follows)) PrintNotes(notes);
   PrintWarnings(report->warnings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
