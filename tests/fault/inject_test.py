@@ -73,8 +73,8 @@ VALUES = {"brk": "0"}
 # They cannot fail with what the C library gives them, or have nothing to fail at.
 NEVER_FAIL = {
     "execve", "exit", "exit_group", "arch_prctl", "set_tid_address", "set_robust_list", "rseq",
-    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "futex", "gettid", "getpid", "geteuid", "uname",
-    "sched_yield", "restart_syscall", "clock_nanosleep",
+    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "futex", "gettid", "getpid", "geteuid",
+    "uname", "sched_yield", "restart_syscall", "clock_nanosleep",
 }
 # strace before 6.5 knows it by no name (cachestat), so it cannot make it fail.
 UNNAMED = {"syscall_0x1c3"}
