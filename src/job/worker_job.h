@@ -46,7 +46,6 @@ class WorkerTurn {
   }
   ~WorkerTurn();
 
-  const OutputDirectory& target() const { return held_->folder; }
   const JobLock& lock() const { return held_->lock; }
   LockedTarget Release() && { return *std::exchange(held_, std::nullopt); }
 

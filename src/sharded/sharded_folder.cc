@@ -23,9 +23,13 @@ bool IsShard(const DirectoryEntry& entry) {
   return !entry.is_directory && ParseShardName(entry.name).has_value();
 }
 
+bool IsRankFolder(const DirectoryEntry& entry) {
+  return entry.is_directory && entry.name.starts_with("rank_");
+}
+
 // Whether an entry is of a folder of full tensors, or of a folder of ranks.
 bool IsOfOther(const DirectoryEntry& entry) {
-  if (entry.is_directory) return entry.name.starts_with("rank_");
+  if (entry.is_directory) return IsRankFolder(entry);
   return !entry.name.starts_with('.') &&
          (entry.name.ends_with(kIndexExtension) || ContainerNamed(entry.name) != nullptr);
 }
@@ -70,8 +74,7 @@ Result<std::optional<ShardedFolder>> MindFormersIn(const std::string& path, std:
   const auto file = std::find_if(entries.begin(), entries.end(), IsOfMindFormers);
   if (file == entries.end()) return std::optional<ShardedFolder>();
   const auto other = std::find_if(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
-    const bool is_rank = entry.is_directory && entry.name.starts_with("rank_");
-    return is_rank || (!entry.is_directory && entry.name.ends_with(kIndexExtension));
+    return IsRankFolder(entry) || (!entry.is_directory && entry.name.ends_with(kIndexExtension));
   });
   if (other != entries.end()) {
     return MismatchError(fmt::format(
@@ -88,9 +91,7 @@ Result<std::optional<ShardedFolder>> LatestIn(const std::string& path,
                                               const std::vector<DirectoryEntry>& entries) {
   constexpr uint64_t kLongest = 64;
   const Storage& storage = Storage::Of(path);
-  const auto rank = std::find_if(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
-    return entry.is_directory && entry.name.starts_with("rank_");
-  });
+  const auto rank = std::find_if(entries.begin(), entries.end(), IsRankFolder);
   if (rank != entries.end()) {
     return MismatchError(fmt::format(
         "{}: holds checkpoints of MindFormers 2.0 ({}), and beside them {}; give the folder of one "
