@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from . import _calls, _errors, _jobs, _modules, _reshard
 from ._calls import Casts, NameMap, Ranks, Size, Source, Texts
@@ -87,7 +87,7 @@ def _absolute_option(value: Any) -> Any:
     if is_mapping(value):
         return dict(value)
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return [_absolute(member) for member in value]
+        return [_absolute(member) for member in cast("Iterable[object]", value)]
     return _absolute(value)
 
 
@@ -150,6 +150,7 @@ class _Overview:
     def look(self) -> None:
         """Takes what the tasks have told, and shows it. Raises if the call should end."""
         if self._asked is not None and self._ray.wait([self._asked], timeout=0)[0]:
+            told: dict[int, Progress]
             try:
                 told = self._ray.get(self._asked)
             except self._ray.exceptions.RayError:  # its node died; Ray starts it again

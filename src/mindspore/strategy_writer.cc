@@ -15,6 +15,7 @@
 
 #include "reshard/strategy.h"
 #include "src/base/json_reader.h"
+#include "src/base/json_string.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"

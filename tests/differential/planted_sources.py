@@ -271,7 +271,7 @@ def dcp_shard(planted):
         ["--format", "huggingface"], ["--format", "unified"],
         journeys.strategy_arguments(planted.folder, training)))
     planted.convert_refused([where], options, allow=["--partial"])
-    planted.done("inspect", where)
+    planted.done("inspect", source / name)
 
 
 # What is warned about

@@ -7,6 +7,7 @@
 
 #include "reshard/strategy.h"
 #include "src/frontend/parameter_map.h"
+#include "tools/cli/command_table.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
