@@ -190,10 +190,10 @@ build_and_test() { # PRESET [CMAKE OPTION...]
   fi
 }
 
-# The scripts, which the release build runs too, with --complete only.
+# What the release build runs too, with --complete only.
 test_asan() {
   local exclude=native
-  [[ $mode == --complete ]] || exclude='native|script'
+  [[ $mode == --complete ]] || exclude='native|script|lint|install'
   if run_part asan-build configure_and_build asan; then
     run_ctest asan-test asan --label-exclude "$exclude"
   else

@@ -49,9 +49,9 @@ function(reshard_embeddable target)
 endfunction()
 
 # For code that runs a few times a conversion: -O3 takes twice the time of -O1 to compile it, and
-# makes no conversion faster.
+# makes no conversion faster. With sanitizers, -O0 takes two fifths of the time of -O1.
 function(reshard_compile_fast target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Debug>:-O0>)
 endfunction()
 
 # reshard_module(NAME
@@ -123,10 +123,8 @@ endfunction()
 # reshard_tool_library(NAME SOURCES file.cc... [LINK target...]): the static library NAME, on top of the
 # library, which programs and the Python module link.
 function(reshard_tool_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "HOT" "" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   add_library(${name} STATIC ${arg_SOURCES})
-  # Several sources at a time, in every build: most of the time goes into their headers.
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   reshard_embeddable(${name})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(

@@ -11,7 +11,6 @@ function(reshard_test_library name)
     return()
   endif()
   add_library(${name} STATIC ${arg_SOURCES})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON) # see reshard_tool
   target_link_libraries(
     ${name}
     PUBLIC reshard::reshard reshard_internal ${arg_LINK}
@@ -32,7 +31,6 @@ function(reshard_test name)
   endif()
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
   add_executable(${name} ${arg_SOURCES})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON) # see reshard_tool
   target_precompile_headers(${name} REUSE_FROM reshard_test_support)
   target_compile_definitions(
     ${name} PRIVATE RESHARD_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests"
