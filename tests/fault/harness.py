@@ -23,6 +23,7 @@ import time
 DATA = pathlib.Path(__file__).resolve().parent.parent / "golden" / "data"
 CASES = DATA / "convert"
 SAFETENSORS_CASES = DATA / "safetensors"
+SHARDED_CASES = DATA / "sharded"
 MANIFEST = "manifest.json"
 CHECKSUMS = "checksums.xxh128"
 WORK_FOLDER = ".reshard"
@@ -173,6 +174,12 @@ def from_hugging_face_job(reshard, case):
     return Job(reshard, folder / description["src"], None, folder / description["dst_strategy"],
                "--format", description["format"], "--names", description["names"], "--name-map",
                str(folder / description["name_map"]), "--jobs", "1")
+
+
+def from_mindformers_job(reshard, case):
+    """A checkpoint of MindFormers 2.0, whose metadata says where the slices are, in whole files."""
+    return Job(reshard, SHARDED_CASES / "mindformers2" / case / "input", None, None, "--format",
+               "huggingface", "--jobs", "1")
 
 
 class EncryptedJob(Job):

@@ -21,6 +21,7 @@ LARGE = "case_013"  # of more ranks
 UNIFIED = "case_000"
 HUGGING_FACE = "case_000"
 FROM_HUGGING_FACE = "case_003"
+FROM_MINDFORMERS = "case_001"
 RECODED = "case_004"
 SECOND = 4  # each fourth call of the run that takes up, beginning with another one each time
 
@@ -104,6 +105,8 @@ def main():
                               folder / "hugging_face"),
                      Scenario(harness.from_hugging_face_job(options.reshard, FROM_HUGGING_FACE),
                               folder / "from_hugging_face"),
+                     Scenario(harness.from_mindformers_job(options.reshard, FROM_MINDFORMERS),
+                              folder / "from_mindformers"),
                      Scenario(harness.RecodeJob(options.reshard, RECODED), folder / "recode"),
                      # Each file is written to once more when its CRC is known.
                      Scenario(job, folder / "crc", more=("--crc", "--format", "safetensors")),
@@ -113,7 +116,7 @@ def main():
         expected = (*[harness.golden_outputs(CASE)] * 3,
                     harness.safetensors_outputs("unified", UNIFIED),
                     harness.safetensors_outputs("hf", HUGGING_FACE),
-                    harness.safetensors_outputs("hf", FROM_HUGGING_FACE),
+                    harness.safetensors_outputs("hf", FROM_HUGGING_FACE), {},
                     harness.safetensors_outputs("recode", RECODED), {},
                     harness.golden_outputs(CASE))
         for scenario, outputs in zip(scenarios, expected):
