@@ -82,11 +82,10 @@ Result<ClusterSource> SourceOfTensors(const OpenedSource& opened, const std::str
   return source;
 }
 
-Result<MadeStrategy> MakeStrategyOf(const ConversionSpec& spec, const SourceLimits& limits,
-                                    const std::vector<KnownFile>* known) {
+Result<MadeStrategy> MakeStrategyOf(const ConversionSpec& spec, const SourceLimits& limits) {
   const ParameterChoice choice = ChoiceOf(spec.selection);
   RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<OpenedSource> opened,
-                           OpenSource(spec.source, {.choice = choice, .known = known}, limits));
+                           OpenSource(spec.source, {.choice = choice}, limits));
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(std::vector<SourceTensor> tensors,
                            ListTensors(opened->tensors(), opened->rule(),

@@ -31,8 +31,7 @@ struct MadeStrategy {
 
 // Makes the strategy of `spec.target.cluster` for the parameters that `spec` takes of its source.
 // Opens the source. Errors: those of OpenSource, ListTensors and LayoutsForCluster.
-Result<MadeStrategy> MakeStrategyOf(const ConversionSpec& spec, const SourceLimits& limits,
-                                    const std::vector<KnownFile>* known = nullptr);
+Result<MadeStrategy> MakeStrategyOf(const ConversionSpec& spec, const SourceLimits& limits);
 
 }  // namespace reshard
 

@@ -358,7 +358,7 @@ Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& op
     job = *std::move(start.job);
   } else {
     RESHARD_ASSIGN_OR_RETURN(job, MakeJobSpec(source, opened.work(), options));
-    if (options.shard) job.plan = PlanRecordOf(source, options);
+    if (options.shard) job.plan = PlanRecordOf(opened, options);
   }
   job.meter = &budget.measured->meter;
   job.note = [&](const std::string& note) {

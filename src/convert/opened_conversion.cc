@@ -122,12 +122,17 @@ Status RemakeTarget(const TargetSpec& target, const Selection& selection,
 }
 
 Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits,
-                                       const std::vector<KnownFile>* known) {
+                                       const KnownFacts* known) {
   const Selection& selection = spec.selection;
-  SourceUse use{spec.target, selection.ranks, ChoiceOf(selection), false, known};
+  SourceUse use{spec.target, selection.ranks, ChoiceOf(selection), false,
+                known == nullptr ? nullptr : &known->files};
   OpenedConversion opened;
   if (HasCluster(spec.target)) {
-    RESHARD_ASSIGN_OR_RETURN(opened.strategy, MakeStrategyOf(spec, limits, known));
+    if (known != nullptr && known->strategy) {
+      opened.strategy = MadeStrategy{*known->strategy, {}, {}};
+    } else {
+      RESHARD_ASSIGN_OR_RETURN(opened.strategy, MakeStrategyOf(spec, limits));
+    }
     use.target.strategy = opened.strategy->strategy;
     for (const int64_t rank : selection.ranks) {
       if (rank < opened.strategy->strategy.ranks()) continue;

@@ -48,10 +48,16 @@ struct Conversion {
 //   kCancelled
 Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const MemoryBudget& budget);
 
+// What another process has found out for the same options.
+struct KnownFacts {
+  std::vector<KnownFile> files;      // as in SourceUse
+  std::optional<Strategy> strategy;  // that was made for the target's cluster
+};
+
 // The first half: opens the source and makes the target, without checks. The plan is empty. Errors:
-// as OpenSource and MakeTarget. `known`: as in SourceUse.
+// as OpenSource and MakeTarget.
 Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits,
-                                       const std::vector<KnownFile>* known = nullptr);
+                                       const KnownFacts* known = nullptr);
 
 // Makes the target of an opened conversion again, of another format. Errors: those of MakeTarget
 // and StrategyFileOf.

@@ -24,6 +24,9 @@
 #include "src/job/job_folder.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/strategy_codec.h"
+#include "src/mindspore/strategy_tables.h"
+#include "src/mindspore/strategy_writer.h"
 #include "src/options/option_table.h"
 #include "src/os/path_location.h"
 #include "src/os/used_files.h"
@@ -179,17 +182,27 @@ std::string NoteOf(const OpenedSource& source) {
       source.opened_known().size(), source.chosen().size());
 }
 
+// Returns what the record says for these options; no files if it does not have theirs. Errors: as
+// ParseStrategy.
+Result<KnownFacts> FactsOf(const PlanRecord& record, const ConvertOptions& options) {
+  KnownFacts facts{KnownFilesOf(record, options.source), std::nullopt};
+  if (record.strategy.empty()) return facts;
+  RESHARD_ASSIGN_OR_RETURN(StrategyFile file, ParseStrategy("plan.jsonl", record.strategy));
+  RESHARD_ASSIGN_OR_RETURN(facts.strategy, StrategyTables::FromFile(std::move(file)));
+  return facts;
+}
+
 // As PlanShare; an error is one of planning.
 Result<std::optional<PlannedShare>> Follow(const ConvertOptions& options,
                                            const MemoryBudget& budget, const KnownPlan& known) {
-  const std::vector<KnownFile> known_files = KnownFilesOf(known.record, options.source);
-  if (known_files.empty()) return std::optional<PlannedShare>();
+  RESHARD_ASSIGN_OR_RETURN(const KnownFacts facts, FactsOf(known.record, options));
+  if (facts.files.empty()) return std::optional<PlannedShare>();
   RESHARD_ASSIGN_OR_RETURN(JobSpec unchecked, SpecOf(known.job, options.target.folder,
                                                      known.fingerprint, known.fingerprint));
   RESHARD_ASSIGN_OR_RETURN(JobSpec all, CheckedSpec(std::move(unchecked)));
   std::optional<PlannedShare> share(std::in_place);
   OpenedConversion& opened = share->opened;
-  RESHARD_ASSIGN_OR_RETURN(opened, OpenUnplanned(options, LimitsOf(options, budget), &known_files));
+  RESHARD_ASSIGN_OR_RETURN(opened, OpenUnplanned(options, LimitsOf(options, budget), &facts));
   OpenedSource& source = *opened.source;
   if (known.record.states_redundancy != 0) source.set_states_redundancy();
   const auto files = FilesOfShare(opened.target(), options, all.files);
@@ -239,10 +252,17 @@ std::string DigestOfOptions(const ConvertOptions& given) {
   return digest.HexDigest();
 }
 
-std::optional<PlanRecord> PlanRecordOf(const OpenedSource& source, const ConvertOptions& options) {
+std::optional<PlanRecord> PlanRecordOf(const OpenedConversion& opened,
+                                       const ConvertOptions& options) {
+  const OpenedSource& source = *opened.source;
   if (source.is_known() || source.each_alone() || source.files_are_numbered()) return std::nullopt;
   PlanRecord record;
   record.options = DigestOfOptions(options);
+  if (opened.strategy) {
+    auto strategy = EncodeStrategy(opened.strategy->strategy, StrategyEncoding::kJson);
+    if (!strategy.ok()) return std::nullopt;
+    record.strategy = *std::move(strategy);
+  }
   record.states_redundancy = source.states_redundancy() ? 1 : 0;
   std::optional<std::string> base;
   std::map<std::string, std::optional<int64_t>> changes;

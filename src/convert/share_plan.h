@@ -33,9 +33,10 @@ struct KnownPlan {
 // not read.
 std::string DigestOfOptions(const ConvertOptions& options);
 
-// Returns the record of a plan of all files; no value if `source` has no files of ranks, or cannot
-// tell when the folders changed. The job sets `PlanRecord::job`.
-std::optional<PlanRecord> PlanRecordOf(const OpenedSource& source, const ConvertOptions& options);
+// Returns the record of a plan of all files; no value if the source has no files of ranks, or
+// cannot tell when the folders changed. The job sets `PlanRecord::job`.
+std::optional<PlanRecord> PlanRecordOf(const OpenedConversion& opened,
+                                       const ConvertOptions& options);
 
 // Returns the plan of equal options in the folder of `lock`, if there is one. Any thread; the lock
 // may be shared.

@@ -40,6 +40,7 @@ constexpr JsonTable kPlanHeadTable =
         JsonField<&PlanRecord::base, AsBytes>("base"),
         JsonField<&PlanRecord::base_mtime_ns, AsUnsigned>("base_mtime_ns"),
         JsonField<&PlanRecord::states_redundancy, AsUnsigned>("states_redundancy"),
+        JsonField<&PlanRecord::strategy, AsBytes>("strategy"),
     }
         .CheckedBy<PlanHeadFault>();
 

@@ -31,7 +31,8 @@ struct PlanRecord {
   std::string job;      // digest of the job that it belongs to
   std::string base;     // the folder of all sources, as the workers name it; may be empty
   int64_t base_mtime_ns = 0;
-  uint64_t states_redundancy = 0;      // 1: a source states whether redundancy was removed
+  uint64_t states_redundancy = 0;  // 1: a source states whether redundancy was removed
+  std::string strategy;            // in JSON, that was made for the target's cluster; empty: none
   std::vector<PlannedSource> sources;  // ascending by rank, at least one
 
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;

@@ -40,6 +40,10 @@ class SharePlanTest : public testing::Test {
   Result<ConvertReport> RunShard(uint64_t shard) {
     ConvertOptions options = folder_.options();
     options.shard = WorkerShare{shard, 2};
+    if (to_cluster_) {
+      options.target.strategy = {};
+      options.target.cluster.tensor_parallel = 2;
+    }
     return Convert(options);
   }
 
@@ -63,6 +67,7 @@ class SharePlanTest : public testing::Test {
 
   ConversionFolder folder_;
   FolderContents expected_;
+  bool to_cluster_ = false;  // of 2 ranks, in place of the strategy
 };
 
 std::string ReadAll(const fs::path& path) {
@@ -141,6 +146,34 @@ TEST_F(SharePlanTest, IsNotBelieved) {
     ASSERT_TRUE(report.ok()) << row.name << ": " << report.status().message();
     EXPECT_FALSE(Follows(*report)) << row.name;
     EXPECT_EQ(ReadFolder(Target()), expected_) << row.name;
+  }
+}
+
+TEST_F(SharePlanTest, HasTheStrategyOfACluster) {
+  to_cluster_ = true;
+  const fs::path first = Begin();
+  const PlanRecord made = *ParsePlanRecord(ReadAll(first), "plan");
+  ASSERT_NE(made.strategy, "");
+  const auto last = RunShard(1);
+  ASSERT_TRUE(last.ok()) << last.status().message();
+  EXPECT_TRUE(Follows(*last));
+  const FolderContents expected = ReadOutputs(Target());
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string strategy = made.strategy;
+    strategy.replace(strategy.find(from), from.size(), to);
+    return strategy;
+  };
+  for (const std::string& strategy :
+       {std::string(), std::string("{"), std::string("{}"), changed("[0, -1]", "[-1, 0]"),
+        changed("\"dev_matrix\": [2]", "\"dev_matrix\": [4]"), changed("\"w\"", "\"v\"")}) {
+    const fs::path path = Begin();
+    PlanRecord record = *ParsePlanRecord(ReadAll(path), "plan");
+    record.strategy = strategy;
+    std::ofstream(path, std::ios::binary) << *EncodePlanRecord(record);
+    const auto report = RunShard(1);
+    ASSERT_TRUE(report.ok()) << strategy << ": " << report.status().message();
+    EXPECT_EQ(Follows(*report), strategy.empty()) << strategy;
+    EXPECT_EQ(ReadOutputs(Target()), expected) << strategy;
   }
 }
 

@@ -43,16 +43,18 @@ class Counts:
 
 
 class Many:
-    """A conversion of many ranks by many shards."""
+    """A conversion of many ranks by many shards, to the ranks of a strategy or of --tp."""
 
-    def __init__(self, options, folder):
+    def __init__(self, options, folder, makes_strategy):
         self.options, self.folder = options, folder
         harness.generate(options.gen, folder / "source", *MODEL, "--tp", str(SOURCES))
         harness.generate(options.gen, folder / "layout", *MODEL, "--tp", str(TARGETS),
                          "--strategy-only")
+        layout = folder / "layout" / "strategy" / "strategy_0.ckpt"
+        to = ("--tp", str(TARGETS)) if makes_strategy else ("--dst-strategy", str(layout))
         self.job = harness.Job(options.reshard, folder / "source",
-                               folder / "source" / "strategy" / "strategy_0.ckpt",
-                               folder / "layout" / "strategy" / "strategy_0.ckpt", "--jobs", "1")
+                               folder / "source" / "strategy" / "strategy_0.ckpt", None, *to,
+                               "--jobs", "1")
         self.finished = harness.undisturbed(self.job, folder / "alone")
         self.origin = (folder / "alone" / "origin.jsonl").read_bytes()
 
@@ -265,8 +267,11 @@ def main():
             begin = time.monotonic()
             part()
             print(f"{part.__name__}: {time.monotonic() - begin:.1f} s", flush=True)
-        (folder / "many").mkdir()
-        Many(options, folder / "many").measure()
+        for name in ("many", "made"):
+            (folder / name).mkdir()
+            many = Many(options, folder / name, name == "made")
+            many.measure()
+            shutil.rmtree(folder / name)
 
 
 main()

@@ -22,6 +22,7 @@ PlanRecord Record() {
           .base = "ckpt\xff",
           .base_mtime_ns = -5,
           .states_redundancy = 1,
+          .strategy = R"({"parallel_layout_item": {}})",
           .sources = {{.rank = 0,
                        .path = "rank_0/s.ckpt",
                        .size = 7,
