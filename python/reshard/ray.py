@@ -22,6 +22,9 @@ __all__ = ["convert"]
 
 # How often a task tells its progress, and the driver looks.
 _LOOK_SECONDS = 0.5
+# How long a network file system may keep the locks of a node that died, and how often to try again.
+_LEASE_SECONDS = 120
+_TRY_SECONDS = 2
 # How long tasks may end by themselves after one has failed.
 _GRACE_SECONDS = 1
 # How long cancelled tasks may clear up before their processes are killed.
@@ -64,7 +67,25 @@ def _share(index: int, count: int, board: Any, keywords: dict[str, Any]) -> Conv
             board.tell.remote(index, progress)
 
     progress = False if board is None else tell
-    return _calls.convert(**keywords, shard=(index, count), progress=progress)
+    begin = time.monotonic()
+    while True:
+        try:
+            return _calls.convert(**keywords, shard=(index, count), progress=progress)
+        except _errors.AlreadyExistsError:
+            if time.monotonic() - begin > _LEASE_SECONDS:
+                raise
+            if not _is_locked(keywords["target"], index, count):
+                raise
+            time.sleep(_TRY_SECONDS)
+
+
+def _is_locked(target: StrPath, index: int, count: int) -> bool:
+    """Whether a process has the lock of the share, perhaps one that has died on another node."""
+    try:
+        workers = _calls.status(target).workers
+    except _errors.Error:
+        return False
+    return len(workers) == count and workers[index].state == "running"
 
 
 def _commit(target: StrPath, wait: int | None) -> None:

@@ -1,11 +1,13 @@
 """reshard.ray on a real Ray of one machine: shares, workers that die, errors, and what ends a call."""
 
+import fcntl
 import json
 import pathlib
 import shutil
 import subprocess
 import sys
 import threading
+import time
 import types
 
 import pytest
@@ -133,6 +135,34 @@ def test_a_task_for_each_node_without_workers(run, faults):
         run(workers=None, resources={"moon": 1})
     with pytest.raises(reshard.InvalidArgumentError, match="workers: expected 1 or more, found 0"):
         run(workers=0)
+
+
+def test_a_share_waits_for_the_lock_of_a_node_that_has_died(run, alone, faults):
+    # As long as its file system has not noticed.
+    reshard.convert("ckpt_8", "out", **STRATEGIES, shard=(1, 2))
+    (job,) = pathlib.Path("out/.reshard").glob("*/job")
+    with (job.parent / "shard_0_of_2").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        def notice():
+            while tries(faults).get(0, 0) < 2:
+                time.sleep(0.01)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+
+        noticing = threading.Thread(target=notice, daemon=True)
+        noticing.start()
+        assert run().published
+        noticing.join(10)
+    assert content("out") == content("alone")
+    assert tries(faults)[0] >= 2 and tries(faults)[1] == 1
+
+
+def test_outputs_of_another_conversion_end_all_shares_at_once(run, faults):
+    pathlib.Path("out/rank_0").mkdir(parents=True)
+    pathlib.Path("out/rank_0/checkpoint_0.ckpt").write_text("x")
+    with pytest.raises(reshard.AlreadyExistsError):
+        run()
+    assert all(count == 1 for count in tries(faults).values())
 
 
 @pytest.mark.parametrize("when", ("die", "die at the end"))
