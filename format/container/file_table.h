@@ -186,6 +186,12 @@ struct StatedCrc {
   Of of = Of::kBytes;
 };
 
+// A CRC-32 that a file states of a part of its contents, as a zip does for each member.
+struct ContentCrc {
+  ByteRange covered;
+  uint32_t value = 0;
+};
+
 // What a file states about the places of its arrays in their tensors; not parsed. Empty: nothing.
 struct StatedShards {
   std::string begins;  // the metadata DCP_SHARDING_INFO
@@ -198,10 +204,11 @@ struct StatedShards {
 struct TableOfFile {
   // Another file's table, if the reader was given one that is equal.
   std::shared_ptr<const FileTable> table;
-  std::optional<StatedCrc> crc;  // not checked
+  std::optional<StatedCrc> crc;  // of the file; not checked
   // Whether the file's metadata states that redundancy was or was not removed from its set.
   bool states_redundancy = false;
   StatedShards shards = {};
+  std::vector<ContentCrc> content_crcs = {};  // in file order, disjoint; not checked
 };
 
 }  // namespace reshard

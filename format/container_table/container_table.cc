@@ -105,10 +105,10 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory,
   return (*container)->read_table(bytes, std::move(head), memory, like);
 }
 
-Result<std::optional<ByteRange>> CoveredByCrc(const FileBytes& bytes) {
+Result<std::optional<uint64_t>> CoveredByCrc(const FileBytes& bytes) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::byte> head, ReadHead(bytes, kSignatureBytes));
   const Result<const Container*> container = ContainerOf(head, bytes.size);
-  if (!container.ok()) return std::optional<ByteRange>();
+  if (!container.ok()) return std::optional<uint64_t>();
   return (*container)->covered_by_crc(bytes);
 }
 

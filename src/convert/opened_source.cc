@@ -325,7 +325,7 @@ std::set<FileId> OpenedSource::opened_known() const {
   return opened_known_;
 }
 
-Result<std::optional<ByteRange>> OpenedSource::CoveredByCrc(FileId file) {
+Result<std::optional<uint64_t>> OpenedSource::CoveredByCrc(FileId file) {
   return found_.tables ? found_.tables->CoveredByCrc(files_, file)
                        : reshard::CoveredByCrc(files_, file);
 }

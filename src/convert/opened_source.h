@@ -131,9 +131,8 @@ class OpenedSource {
   bool states_redundancy() const { return states_redundancy_; }
   // Says that a file states that which this process need not open.
   void set_states_redundancy() { states_redundancy_ = true; }
-  // Returns the bytes that the file's CRC-32 covers, if it states one. Errors: as CoveredByCrc of
-  // indexed_file.h.
-  Result<std::optional<ByteRange>> CoveredByCrc(FileId file);
+  // As CoveredByCrc of indexed_file.h.
+  Result<std::optional<uint64_t>> CoveredByCrc(FileId file);
   // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
   std::map<FileId, std::string> SavedOffsetsOfFiles() const;
   // As FoundSource has them.

@@ -50,9 +50,9 @@ Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const Memory
   return IndexedFile(file, 0, TableOfFile{std::move(none).Finish(), std::nullopt, false});
 }
 
-Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
+Result<std::optional<uint64_t>> CoveredByCrc(SourceFiles& files, FileId file) {
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
-  if (reader.decryption() != Decryption::kNone) return std::optional<ByteRange>();
+  if (reader.decryption() != Decryption::kNone) return std::optional<uint64_t>();
   return CoveredByCrc(BytesOf(reader, files.path(file)));
 }
 
