@@ -29,6 +29,7 @@ constexpr Target kTargets[] = {
     {"manifest", FuzzManifest},
     {"mind_formers_metadata", FuzzMindFormersMetadata},
     {"part_record", FuzzPartRecord},
+    {"pickle", FuzzPickle},
     {"plan", FuzzPlan},
     {"rename_map", FuzzRenameMap},
     {"sharding_info", FuzzShardingInfo},
