@@ -209,6 +209,7 @@ struct TableOfFile {
   bool states_redundancy = false;
   StatedShards shards = {};
   std::vector<ContentCrc> content_crcs = {};  // in file order, disjoint; not checked
+  uint64_t others = 0;  // values that are not arrays, which the file holds for its writer alone
 };
 
 }  // namespace reshard

@@ -10,6 +10,7 @@
 #include "format/container/other_files.h"
 #include "format/mindspore_checkpoint/mindspore_container.h"
 #include "format/safetensors/safetensors_container.h"
+#include "format/torch_zip/torch_zip_container.h"
 #include "src/base/status_macros.h"
 #include "src/cipher/encrypted_block.h"
 
@@ -17,8 +18,8 @@ namespace reshard {
 namespace {
 
 // The first one that a file is like counts: those without a signature come last.
-constexpr std::array<const Container*, 2> kContainers = {&kSafetensorsContainer,
-                                                         &kMindSporeContainer};
+constexpr std::array<const Container*, 3> kContainers = {
+    &kTorchZipContainer, &kSafetensorsContainer, &kMindSporeContainer};
 
 // The bytes at the end of a file that may state its CRC.
 constexpr uint64_t kTailBytes = 32;

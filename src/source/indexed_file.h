@@ -32,6 +32,7 @@ class IndexedFile {
         states_redundancy_(read.states_redundancy),
         shards_(std::move(read.shards)),
         content_crcs_(std::move(read.content_crcs)),
+        others_(read.others),
         table_(std::move(read.table)) {}
 
   IndexedFile(IndexedFile&&) = default;
@@ -56,6 +57,7 @@ class IndexedFile {
   const std::vector<ContentCrc>& content_crcs() const { return content_crcs_; }
   bool states_crc() const { return crc_ || !content_crcs_.empty(); }
   bool states_redundancy() const { return states_redundancy_; }  // TableOfFile
+  uint64_t others() const { return others_; }                    // TableOfFile
   const StatedShards& shards() const { return shards_; }
   // Whether indexing such a file from a disk mostly waits, without keeping disk or processor busy.
   bool IsWaitedFor() const;
@@ -77,6 +79,7 @@ class IndexedFile {
   bool states_redundancy_ = false;
   StatedShards shards_;
   std::vector<ContentCrc> content_crcs_;
+  uint64_t others_ = 0;
   std::shared_ptr<const FileTable> table_;
 };
 
