@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "format/container/container.h"
+#include "format/container/device_mesh.h"
 #include "reshard/byte_range.h"
 #include "reshard/tensor.h"
 #include "src/base/name_arena.h"
@@ -192,12 +193,14 @@ struct ContentCrc {
   uint32_t value = 0;
 };
 
-// What a file states about the places of its arrays in their tensors; not parsed. Empty: nothing.
+// What a file states about the places of its arrays in their tensors. Empty: nothing. Texts are not
+// parsed.
 struct StatedShards {
   std::string begins;  // the metadata DCP_SHARDING_INFO
   std::string set;     // the metadata reshard: full shapes, and how many files the set has
+  std::vector<MeshTensor> mesh = {};  // DTensors, in the order of their file
 
-  size_t memory() const { return begins.capacity() + set.capacity(); }
+  size_t memory() const;
 };
 
 // The result of reading a file: its table, and facts about this file alone.

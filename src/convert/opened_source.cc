@@ -95,6 +95,7 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
     return false;
   }
   if (found_.container == nullptr) found_.container = &ContainerOfContent();
+  if (found_.container->has_other_values) found_.looks_into_all = true;
   tensors_.emplace(files_, tables_, *found_.placement, memory_);
   if (!source_strategy_) RESHARD_RETURN_IF_ERROR(FitTargetNames(use.choice.renaming()));
   if (!is_known_) WarnOfUnusedKey();  // it looks into all files
@@ -297,6 +298,14 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
     const std::lock_guard lock(mutex_);
     saved_offsets_.insert_or_assign(file, table.shards().begins);
   }
+  if (!table.shards().mesh.empty() && !StatesParts()) {
+    const std::lock_guard lock(mutex_);
+    mesh_parts_.insert_or_assign(file, table.shards().mesh.front());
+  }
+  if (table.others() > 0) {
+    const std::lock_guard lock(mutex_);
+    others_.insert_or_assign(file, table.others());
+  }
   if (!names_.empty()) {
     RESHARD_ASSIGN_OR_RETURN(table, WithNames(std::move(table), names_, files_.path(file)));
   }
@@ -335,6 +344,25 @@ std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {
   return saved_offsets_;
 }
 
+std::map<FileId, MeshTensor> OpenedSource::MeshPartsOfFiles() const {
+  const std::lock_guard lock(mutex_);
+  return mesh_parts_;
+}
+
+void OpenedSource::WarnOfOthers() {
+  uint64_t others = 0;
+  FirstFew files;
+  for (const auto& [file, count] : others_) {
+    others += count;
+    files.Add(Escape(files_.path(file)));
+  }
+  if (others == 0) return;
+  found_.warnings.push_back(
+      {WarningCode::kLeftOut,
+       fmt::format("{}: {} values are not tensors (numbers, texts, objects of programs); not read",
+                   files.Joined(), others)});
+}
+
 size_t OpenedSource::Askers(size_t workers) const {
   return chosen().empty() ? workers : reshard::Askers(path(chosen().front()), workers);
 }
@@ -347,6 +375,7 @@ Status OpenedSource::LookIntoAll(bool opens_any_file) {
   };
   // Without a server, more threads would only take more memory.
   RESHARD_RETURN_IF_ERROR(RunWorkers(Askers(1), chosen().size(), look, std::stop_token()));
+  WarnOfOthers();
   if (!found_.tables) return {};
   for (Warning& warning : found_.tables->Warnings()) found_.warnings.push_back(std::move(warning));
   return {};
