@@ -63,6 +63,12 @@ size_t StatedShards::memory() const {
   return bytes;
 }
 
+size_t BesideArrays::memory() const {
+  size_t bytes = unread.capacity() * sizeof(UnreadTensor);
+  for (const UnreadTensor& tensor : unread) bytes += tensor.name.capacity() + tensor.why.capacity();
+  return bytes;
+}
+
 FileTable::FileTable(const Container& container)
     : id_(NextTableId()), container_(&container), metadata_(WithoutMetadata()) {}
 

@@ -203,6 +203,20 @@ struct StatedShards {
   size_t memory() const;
 };
 
+// A tensor of a file that cannot be an array, such as a transposed one.
+struct UnreadTensor {
+  std::string name;
+  std::string why;
+};
+
+// What a file holds beside its arrays.
+struct BesideArrays {
+  uint64_t values = 0;               // that are not tensors; for the program that wrote it alone
+  std::vector<UnreadTensor> unread;  // in the order of the file
+
+  size_t memory() const;
+};
+
 // The result of reading a file: its table, and facts about this file alone.
 struct TableOfFile {
   // Another file's table, if the reader was given one that is equal.
@@ -212,7 +226,7 @@ struct TableOfFile {
   bool states_redundancy = false;
   StatedShards shards = {};
   std::vector<ContentCrc> content_crcs = {};  // in file order, disjoint; not checked
-  uint64_t others = 0;  // values that are not arrays, which the file holds for its writer alone
+  BesideArrays beside = {};
 };
 
 }  // namespace reshard

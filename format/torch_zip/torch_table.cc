@@ -34,7 +34,10 @@ class TorchTableReader {
   // Errors: without a path.
   Status Take(const std::string& path, const PickleValue& value) {
     const Status status = Add(path, value);
-    if (!status.ok()) {
+    if (status.code() == StatusCode::kUnsupported) {
+      names_bytes_ += sizeof(UnreadTensor) + path.size() + status.message().size();
+      beside_.unread.push_back({path, status.message()});
+    } else if (!status.ok()) {
       return status.WithMessage(fmt::format("tensor {}: {}", Quote(path), status.message()));
     }
     if (names_bytes_ + tensors_.size() * sizeof(Named) > kMaxTableBytes) {
@@ -47,7 +50,9 @@ class TorchTableReader {
   Result<TableOfFile> Finish(uint64_t others) && {
     RESHARD_RETURN_IF_ERROR(FindContents());
     TableBuilder builder(kTorchZipContainer);
-    TableOfFile read{.table = nullptr, .crc = {}, .others = others};
+    TableOfFile read{.table = nullptr, .crc = {}};
+    read.beside = std::move(beside_);
+    read.beside.values = others;
     read.shards.mesh = std::move(mesh_);
     for (Named& tensor : tensors_) {
       ByteRange content{0, 0};
@@ -125,6 +130,7 @@ class TorchTableReader {
   const MemoryCheck& memory_;
   std::vector<Named> tensors_;
   std::vector<MeshTensor> mesh_;
+  BesideArrays beside_;
   size_t names_bytes_ = 0;
   // In file order: members of a directory lie side by side in that order.
   std::map<const ZipMember*, ByteRange> contents_;

@@ -80,6 +80,9 @@ Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const
 Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, bool may_be_ranks) {
   spec_ = InRunFolder(given, notes_);
   const SourceSpec& spec = spec_;
+  if (!use.choice.TakesAll()) {
+    wants_ = [choice = use.choice](std::string_view name) { return choice.Takes(name); };
+  }
   RESHARD_ASSIGN_OR_RETURN(source_strategy_, StrategyOf(spec.strategy, memory_, notes_));
   RESHARD_ASSIGN_OR_RETURN(target_strategy_, StrategyOf(use.target.strategy, memory_, notes_));
   // The rule looks at names if there are two strategies.
@@ -108,13 +111,10 @@ Result<bool> OpenedSource::FindAmongFamilies(const SourceSpec& spec, const Sourc
   if (!spec.files.empty() || !spec.strategy.empty() || IsRankPattern(spec.path)) return false;
   SourceRequest request{.path = spec.path,
                         .names = names_,
-                        .wants = {},
+                        .wants = wants_,
                         .files_may_be_missing = use.opens_any_file,
                         .files = files_,
                         .memory = memory_};
-  if (!use.choice.TakesAll()) {
-    request.wants = [choice = use.choice](std::string_view name) { return choice.Takes(name); };
-  }
   for (const SourceFinder find : kFamilies) {
     RESHARD_ASSIGN_OR_RETURN(std::optional<FoundSource> found, find(request));
     if (!found) continue;
@@ -302,9 +302,20 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
     const std::lock_guard lock(mutex_);
     mesh_parts_.insert_or_assign(file, table.shards().mesh.front());
   }
-  if (table.others() > 0) {
+  if (table.beside().values > 0) {
     const std::lock_guard lock(mutex_);
-    others_.insert_or_assign(file, table.others());
+    others_.insert_or_assign(file, table.beside().values);
+  }
+  const Status none_unread =
+      CheckNoneUnread(table, files_.path(file), [this](const std::string& name) -> Result<bool> {
+        if (!wants_) return true;
+        std::string made;
+        RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
+                                 names_.from_files.NewName(name, made));
+        return wants_(*new_name);
+      });
+  if (!none_unread.ok()) {
+    return none_unread.WithMessage(none_unread.message() + ", or leave it out with `exclude`");
   }
   if (!names_.empty()) {
     RESHARD_ASSIGN_OR_RETURN(table, WithNames(std::move(table), names_, files_.path(file)));

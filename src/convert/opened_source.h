@@ -199,6 +199,7 @@ class OpenedSource {
   SourceFiles files_;
   const MemoryCheck memory_;
   NamesInFiles names_;
+  std::function<bool(std::string_view)> wants_;  // empty: all
   TableCache tables_;
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;
@@ -214,7 +215,7 @@ class OpenedSource {
   mutable std::mutex mutex_;
   std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
   std::map<FileId, MeshTensor> mesh_parts_;      // likewise
-  std::map<FileId, uint64_t> others_;            // likewise; IndexedFile::others
+  std::map<FileId, uint64_t> others_;            // likewise; BesideArrays::values
   std::set<FileId> opened_known_;                // guarded by mutex_
   std::optional<TrainingStep> step_;
   std::vector<std::string> notes_;
