@@ -25,7 +25,7 @@ namespace {
 // Local headers that are requested ahead, each at its own place.
 constexpr size_t kMostAhead = 15;
 
-// Makes the table of one file.
+// Makes the table of a file.
 class TorchTableReader {
  public:
   TorchTableReader(const Pickle& pickle, TorchArchive& archive, const MemoryCheck& memory)

@@ -135,7 +135,7 @@ class OpenedSource {
   Result<std::optional<uint64_t>> CoveredByCrc(FileId file);
   // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
   std::map<FileId, std::string> SavedOffsetsOfFiles() const;
-  // The first array that is the part of one rank, of each file that was opened and has some.
+  // The first array that is a rank's part of a tensor, by the opened files that have some.
   std::map<FileId, MeshTensor> MeshPartsOfFiles() const;
   // As FoundSource has them.
   bool files_are_numbered() const { return found_.files_are_numbered; }

@@ -170,6 +170,8 @@ INSTANTIATE_TEST_SUITE_P(MindFormers, WholeTest,
                                          "mindformers2/case_004", "mindformers2/case_005",
                                          "mindformers2/case_006", "mindformers2/case_007"));
 
+INSTANTIATE_TEST_SUITE_P(TorchRanks, WholeTest, testing::Values("torch_ranks/case_000"));
+
 struct Refused {
   std::string folder;
   StatusCode code = StatusCode::kMismatch;
