@@ -22,6 +22,10 @@
 namespace reshard {
 namespace {
 
+// The most growth of the values of data.pkl, in MiB: ReadPickle asks for memory after each. A file
+// of 100,000 tensors needs some 200.
+constexpr uint64_t kMostPickleGrowth = 1024;
+
 // Local headers that are requested ahead, each at its own place.
 constexpr size_t kMostAhead = 15;
 
@@ -147,7 +151,13 @@ Likeness LikenessOfTorchZip(std::span<const std::byte> head) {
 Result<TableOfFile> ReadTorchTable(const FileBytes& file, const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(TorchArchive archive, TorchArchive::Open(file, {0, file.size}, memory));
   RESHARD_ASSIGN_OR_RETURN(const std::string bytes, archive.ReadPickleBytes(memory));
-  const Result<Pickle> pickle = ReadPickle(bytes, {}, memory);
+  uint64_t growth = 0;
+  const MemoryCheck bounded = [&](uint64_t more) -> Status {
+    if (++growth <= kMostPickleGrowth) return CheckMemory(memory, more);
+    return ResourceExhaustedError(
+        fmt::format("its values take more than {} MiB of memory", kMostPickleGrowth));
+  };
+  const Result<Pickle> pickle = ReadPickle(bytes, {}, bounded);
   RESHARD_RETURN_IF_ERROR(archive.InPickle(pickle.status()));
   TorchTableReader reader(*pickle, archive, memory);
   const Result<uint64_t> others = ForEachTorchTensor(

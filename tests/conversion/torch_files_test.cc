@@ -21,6 +21,7 @@
 #include "reshard/verify.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/says.h"
+#include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/torch_bytes.h"
 #include "tests/support/view_check.h"
@@ -97,7 +98,7 @@ TEST_F(TorchFilesTest, BecomesTheTensorsOfItsDict) {
   EXPECT_EQ(report->crc_files, 1U);
   EXPECT_EQ(report->crc_bytes, 24U);
   EXPECT_THAT(report->warnings,
-              testing::Contains(Says(WarningCode::kLeftOut, Naming("model.pt", "1 values"))));
+              testing::Contains(Says(WarningCode::kLeftOut, Naming("model.pt", "1 value "))));
   ExpectViewHasFiles(options_);
   AgainstOptions against;
   against.source = options_.source;
@@ -113,16 +114,22 @@ TEST_F(TorchFilesTest, BecomesTheTensorsOfItsDict) {
   EXPECT_TRUE(same->equal());
 }
 
-TEST_F(TorchFilesTest, BecomesACheckpointOfMindSpore) {
+TEST_F(TorchFilesTest, IsCutByAStrategy) {
   options_.source.path = work_.Write("model.pt", TiedFile());
   options_.target.format = TargetFormat::kCkpt;
-  options_.target.names = "all.ckpt";
-  ASSERT_TRUE(Convert(options_).ok());
-  const auto file = Checkpoint::Open(options_.target.folder + "/all.ckpt");
+  options_.target.strategy = work_.Write(
+      "strategy.ckpt", ProtobufStrategy(0, {{"model.head", MakeLayout({2}, {{0}, {-1}})}}));
+  options_.target.names = "rank_{rank}.ckpt";
+  options_.selection.unmatched = Selection::Unmatched::kCopy;
+  const auto report = Convert(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const auto file = Checkpoint::Open(options_.target.folder + "/rank_1.ckpt");
   ASSERT_TRUE(file.ok()) << file.status().message();
   const auto head = file->View("model.head");
   ASSERT_TRUE(head.ok()) << head.status().message();
-  EXPECT_EQ(std::memcmp(head->front().data(), "0123456789ABCDEF", 16), 0);
+  ASSERT_EQ(head->front().size(), 8U);
+  EXPECT_EQ(std::memcmp(head->front().data(), "89ABCDEF", 8), 0);
+  EXPECT_EQ(file->View("model.embedding")->front().size(), 16U);
 }
 
 TEST_F(TorchFilesTest, OneIsOpenedByItself) {
@@ -169,6 +176,8 @@ TEST_F(TorchFilesTest, ATensorThatCannotBeReadMayBeLeftOut) {
   options_.selection.exclude = {"t"};
   const auto report = Convert(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings,
+              testing::Not(testing::Contains(Says(WarningCode::kUnusedPatterns))));
   const auto tensors = Target();
   EXPECT_EQ(tensors.size(), 7U);
   EXPECT_EQ(tensors.at("embedding.word_embeddings.weight"), tensors.at("output_layer.weight"));
@@ -292,6 +301,7 @@ TEST_F(TorchRanksTest, AFlippedBitIsFound) {
 TEST_F(TorchRanksTest, ReplicasThatDifferAreRefused) {
   WriteRank(0, RankFile("01234567", "same"));
   WriteRank(1, RankFile("abcdefgh", "diff"));
+  options_.checks.replicas = CheckChoice::Replicas::kAll;
   ExpectRefused(StatusCode::kMismatch, {"\"plain\""});
 }
 
@@ -333,6 +343,7 @@ TEST_F(TorchRanksTest, OneFileAloneIsAPart) {
 // Each rank of that save has its own values of a replicated tensor.
 TEST_F(TorchRanksTest, OfPyTorchAreJoined) {
   options_.source.path = kTorchFiles / "ranks_2";
+  options_.checks.replicas = CheckChoice::Replicas::kAll;
   ExpectRefused(StatusCode::kMismatch, {"\"norm\""});
   options_.selection.exclude = {"norm"};
   const auto report = Convert(options_);
