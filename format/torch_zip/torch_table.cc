@@ -22,9 +22,10 @@
 namespace reshard {
 namespace {
 
-// The most growth of the values of data.pkl, in MiB: ReadPickle asks for memory after each. A file
-// of 100,000 tensors needs some 200.
-constexpr uint64_t kMostPickleGrowth = 1024;
+// The most memory for the values of data.pkl. A DTensor takes some 25 bytes for each of its own.
+// ReadPickle asks after each MiB.
+constexpr uint64_t kLeastPickleMiB = 16;
+constexpr uint64_t kPickleMemoryPerByte = 36;
 
 // Local headers that are requested ahead, each at its own place.
 constexpr size_t kMostAhead = 15;
@@ -151,11 +152,12 @@ Likeness LikenessOfTorchZip(std::span<const std::byte> head) {
 Result<TableOfFile> ReadTorchTable(const FileBytes& file, const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(TorchArchive archive, TorchArchive::Open(file, {0, file.size}, memory));
   RESHARD_ASSIGN_OR_RETURN(const std::string bytes, archive.ReadPickleBytes(memory));
-  uint64_t growth = 0;
+  uint64_t left = kLeastPickleMiB + (kPickleMemoryPerByte * bytes.size() >> 20);
   const MemoryCheck bounded = [&](uint64_t more) -> Status {
-    if (++growth <= kMostPickleGrowth) return CheckMemory(memory, more);
+    if (left-- > 0) return CheckMemory(memory, more);
     return ResourceExhaustedError(
-        fmt::format("its values take more than {} MiB of memory", kMostPickleGrowth));
+        fmt::format("its values take more than {} times its {} bytes in memory",
+                    kPickleMemoryPerByte, bytes.size()));
   };
   const Result<Pickle> pickle = ReadPickle(bytes, {}, bounded);
   RESHARD_RETURN_IF_ERROR(archive.InPickle(pickle.status()));
