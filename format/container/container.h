@@ -146,6 +146,7 @@ struct Container {
   // content has its own header in front.
   bool has_one_header;
   bool has_metadata;      // whether its files state FileMetadata, under names beside the arrays'
+  bool has_other_values;  // whether its files may hold values that are not tensors
   bool may_be_encrypted;  // by MindSpore
   bool may_be_one_stage;  // whether MindSpore converts a stage of a pipeline alone
   CrcStatement crc;

@@ -57,6 +57,7 @@ constinit const Container kSafetensorsContainer = {
     .extension = ".safetensors",
     .has_one_header = true,
     .has_metadata = true,
+    .has_other_values = false,
     .may_be_encrypted = false,
     .may_be_one_stage = false,
     .crc = {CrcPlace::kInHeader, TextOfCrc},

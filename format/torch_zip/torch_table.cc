@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "format/pickle/pickle_reader.h"
+#include "format/torch_zip/dtensor.h"
 #include "format/torch_zip/state_dict.h"
 #include "format/torch_zip/torch_archive.h"
 #include "format/torch_zip/torch_tensor.h"
@@ -27,21 +28,18 @@ constexpr size_t kMostAhead = 15;
 // Makes the table of one file.
 class TorchTableReader {
  public:
-  TorchTableReader(TorchArchive& archive, const MemoryCheck& memory)
-      : archive_(archive), memory_(memory) {}
+  TorchTableReader(const Pickle& pickle, TorchArchive& archive, const MemoryCheck& memory)
+      : pickle_(pickle), archive_(archive), dtensors_(pickle, archive, memory), memory_(memory) {}
 
   // Errors: without a path.
-  Status Take(const Pickle& pickle, const std::string& path, const PickleValue& value) {
-    Result<TorchTensor> tensor = ReadTorchTensor(pickle, value);
-    Result<const ZipMember*> storage =
-        tensor.ok() ? archive_.StorageOf(*tensor) : Result<const ZipMember*>(tensor.status());
-    if (!storage.ok()) {
-      return storage.status().WithMessage(
-          fmt::format("tensor {}: {}", Quote(path), storage.status().message()));
+  Status Take(const std::string& path, const PickleValue& value) {
+    const Status status = Add(path, value);
+    if (status.code() == StatusCode::kUnsupported) {
+      names_bytes_ += sizeof(UnreadTensor) + path.size() + status.message().size();
+      beside_.unread.push_back({path, status.message()});
+    } else if (!status.ok()) {
+      return status.WithMessage(fmt::format("tensor {}: {}", Quote(path), status.message()));
     }
-    names_bytes_ += path.size();
-    tensors_.push_back({path, tensor->dtype, std::move(tensor->shape), tensor->place,
-                        tensor->place.length == 0 ? nullptr : *storage});
     if (names_bytes_ + tensors_.size() * sizeof(Named) > kMaxTableBytes) {
       return ResourceExhaustedError(fmt::format("its table of {} tensors takes more than {} MiB",
                                                 tensors_.size(), kMaxTableBytes >> 20));
@@ -52,7 +50,10 @@ class TorchTableReader {
   Result<TableOfFile> Finish(uint64_t others) && {
     RESHARD_RETURN_IF_ERROR(FindContents());
     TableBuilder builder(kTorchZipContainer);
-    TableOfFile read{.table = nullptr, .crc = {}, .others = others};
+    TableOfFile read{.table = nullptr, .crc = {}};
+    read.beside = std::move(beside_);
+    read.beside.values = others;
+    read.shards.mesh = std::move(mesh_);
     for (Named& tensor : tensors_) {
       ByteRange content{0, 0};
       if (tensor.storage != nullptr) {
@@ -90,6 +91,21 @@ class TorchTableReader {
     const ZipMember* storage;  // null: no content
   };
 
+  Status Add(const std::string& path, const PickleValue& value) {
+    const PickleValue* const local = LocalTensorOf(pickle_, value);
+    if (local != nullptr) {
+      RESHARD_ASSIGN_OR_RETURN(MeshTensor whole, dtensors_.Read(path, value));
+      if (whole.is_cut()) mesh_.push_back(std::move(whole));
+    }
+    RESHARD_ASSIGN_OR_RETURN(TorchTensor tensor,
+                             ReadTorchTensor(pickle_, local == nullptr ? value : *local));
+    RESHARD_ASSIGN_OR_RETURN(const ZipMember* const storage, archive_.StorageOf(tensor));
+    names_bytes_ += path.size();
+    tensors_.push_back({path, tensor.dtype, std::move(tensor.shape), tensor.place,
+                        tensor.place.length == 0 ? nullptr : storage});
+    return {};
+  }
+
   // Reads the local headers of all members that hold a tensor, in file order.
   Status FindContents() {
     for (const Named& tensor : tensors_) {
@@ -108,9 +124,13 @@ class TorchTableReader {
     return {};
   }
 
+  const Pickle& pickle_;
   TorchArchive& archive_;
+  DTensorReader dtensors_;
   const MemoryCheck& memory_;
   std::vector<Named> tensors_;
+  std::vector<MeshTensor> mesh_;
+  BesideArrays beside_;
   size_t names_bytes_ = 0;
   // In file order: members of a directory lie side by side in that order.
   std::map<const ZipMember*, ByteRange> contents_;
@@ -129,10 +149,10 @@ Result<TableOfFile> ReadTorchTable(const FileBytes& file, const MemoryCheck& mem
   RESHARD_ASSIGN_OR_RETURN(const std::string bytes, archive.ReadPickleBytes(memory));
   const Result<Pickle> pickle = ReadPickle(bytes, {}, memory);
   RESHARD_RETURN_IF_ERROR(archive.InPickle(pickle.status()));
-  TorchTableReader reader(archive, memory);
+  TorchTableReader reader(*pickle, archive, memory);
   const Result<uint64_t> others = ForEachTorchTensor(
       *pickle, bytes.size(), [&](const std::string& path, const PickleValue& tensor) {
-        return reader.Take(*pickle, path, tensor);
+        return reader.Take(path, tensor);
       });
   RESHARD_RETURN_IF_ERROR(archive.InPickle(others.status()));
   return std::move(reader).Finish(*others);

@@ -48,6 +48,7 @@ constinit const Container kTorchZipContainer = {
     .extension = "",
     .has_one_header = false,
     .has_metadata = false,
+    .has_other_values = true,
     .may_be_encrypted = false,
     .may_be_one_stage = false,
     .crc = {CrcPlace::kBehind, NoCrcText},

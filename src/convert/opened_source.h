@@ -135,6 +135,8 @@ class OpenedSource {
   Result<std::optional<uint64_t>> CoveredByCrc(FileId file);
   // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
   std::map<FileId, std::string> SavedOffsetsOfFiles() const;
+  // The first array that is the part of one rank, of each file that was opened and has some.
+  std::map<FileId, MeshTensor> MeshPartsOfFiles() const;
   // As FoundSource has them.
   bool files_are_numbered() const { return found_.files_are_numbered; }
   const std::optional<ChosenFile>& index() const { return found_.index; }
@@ -182,6 +184,8 @@ class OpenedSource {
   void TakeEmptyFiles(const std::string& name);
   // Opens each file and reports those that do not fit.
   Status LookIntoAll(bool opens_any_file);
+  // Once all files were opened.
+  void WarnOfOthers();
   Status TakeNames(const Renames& name_map);
   // Gives the target strategy the source's names, if it has the new ones that `renaming` gives
   // them. Of files, those that cannot be read do not count.
@@ -195,6 +199,7 @@ class OpenedSource {
   SourceFiles files_;
   const MemoryCheck memory_;
   NamesInFiles names_;
+  std::function<bool(std::string_view)> wants_;  // empty: all
   TableCache tables_;
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;
@@ -209,6 +214,8 @@ class OpenedSource {
   std::atomic<bool> states_redundancy_ = false;
   mutable std::mutex mutex_;
   std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
+  std::map<FileId, MeshTensor> mesh_parts_;      // likewise
+  std::map<FileId, uint64_t> others_;            // likewise; BesideArrays::values
   std::set<FileId> opened_known_;                // guarded by mutex_
   std::optional<TrainingStep> step_;
   std::vector<std::string> notes_;

@@ -293,6 +293,13 @@ Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as) {
 
 Status CheckSavedOffsets(OpenedSource& source) {
   if (source.StatesParts()) return {};
+  for (const auto& [file, tensor] : source.MeshPartsOfFiles()) {
+    return MismatchError(fmt::format(
+        "{}: {} is a part of a DTensor {} over a mesh {} of ranks; give the folder of all ranks as "
+        "the source, or pass `partial` to take it as it is",
+        Escape(source.files().path(file)), Quote(tensor.name), ToString(tensor.full_shape),
+        ToString(tensor.mesh->extents)));
+  }
   std::vector<TableHandle> tables;
   std::vector<FileWithOffsets> files;
   for (auto& [file, text] : source.SavedOffsetsOfFiles()) {

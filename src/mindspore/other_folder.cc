@@ -50,8 +50,8 @@ struct OtherFiles {
 };
 
 constexpr std::string_view kFromPyTorch =
-    "PyTorch files, which reshard does not read; save their tensors as safetensors "
-    "(safetensors.torch.save_file)";
+    "PyTorch files, which are taken from a folder only if an index (pytorch_model.bin.index.json) "
+    "names them; give the path of one file";
 constexpr OtherFiles kOtherFiles[] = {
     {".distcp",
      "the files of a PyTorch DCP checkpoint, which reshard does not read; merge them into one file "

@@ -12,6 +12,7 @@
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
 #include "src/sharded/shard_name.h"
+#include "src/sharded/torch_rank_files.h"
 
 namespace reshard {
 namespace {
@@ -60,6 +61,27 @@ bool IsOfMindFormers(const DirectoryEntry& entry) {
 // Whether an entry is of a folder of full tensors, or a shard.
 bool IsWhole(const DirectoryEntry& entry) {
   return !entry.is_directory && IsOfOther(entry) && !IsOfMindFormers(entry);
+}
+
+bool IsTorchRank(const DirectoryEntry& entry) {
+  return !entry.is_directory && ParseTorchRankName(entry.name).has_value();
+}
+
+// Returns the folder of files of torch.save, if these are its entries.
+Result<std::optional<ShardedFolder>> TorchRanksIn(const std::string& path,
+                                                  std::vector<DirectoryEntry> entries) {
+  FirstFew others;
+  for (const DirectoryEntry& entry : entries) {
+    if (IsOfOther(entry)) others.Add(Escape(entry.name));
+  }
+  if (others.count() > 0) {
+    const auto rank = std::find_if(entries.begin(), entries.end(), IsTorchRank);
+    return MismatchError(fmt::format(
+        "{}: holds files that ranks saved with torch.save ({}), and beside them {} of another "
+        "checkpoint; move one of the two into a folder of its own",
+        Escape(path), Escape(rank->name), others.Joined()));
+  }
+  return std::optional(ShardedFolder{ShardedFamily::kTorchRanks, "", std::move(entries)});
 }
 
 bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
@@ -131,6 +153,9 @@ Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path) 
   // Megatron writes a file of that name, too.
   if (Has(entries, kLatestIteration) && std::none_of(entries.begin(), entries.end(), IsWhole)) {
     return LatestIn(path, entries);
+  }
+  if (std::any_of(entries.begin(), entries.end(), IsTorchRank)) {
+    return TorchRanksIn(path, std::move(entries));
   }
   const bool has_metadata = Has(entries, kMindFormersMetadataFile);
   const auto files = std::count_if(entries.begin(), entries.end(), IsOfMindFormers);

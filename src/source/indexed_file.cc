@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "format/container_table/container_table.h"
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
 namespace reshard {
@@ -48,6 +49,17 @@ Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const Memory
   if (size > 0) return ReadFileTable(files, file, memory, like);
   TableBuilder none(DefaultContainer());
   return IndexedFile(file, 0, TableOfFile{std::move(none).Finish(), std::nullopt, false});
+}
+
+Status CheckNoneUnread(const IndexedFile& file, std::string_view path,
+                       const std::function<Result<bool>(const std::string& name)>& wants) {
+  for (const UnreadTensor& tensor : file.beside().unread) {
+    RESHARD_ASSIGN_OR_RETURN(const bool wanted, wants(tensor.name));
+    if (!wanted) continue;
+    return UnsupportedError(
+        fmt::format("{}: tensor {}: {}", Escape(path), Quote(tensor.name), tensor.why));
+  }
+  return {};
 }
 
 Result<std::optional<uint64_t>> CoveredByCrc(SourceFiles& files, FileId file) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +33,7 @@ class IndexedFile {
         states_redundancy_(read.states_redundancy),
         shards_(std::move(read.shards)),
         content_crcs_(std::move(read.content_crcs)),
-        others_(read.others),
+        beside_(std::move(read.beside)),
         table_(std::move(read.table)) {}
 
   IndexedFile(IndexedFile&&) = default;
@@ -57,14 +58,14 @@ class IndexedFile {
   const std::vector<ContentCrc>& content_crcs() const { return content_crcs_; }
   bool states_crc() const { return crc_ || !content_crcs_.empty(); }
   bool states_redundancy() const { return states_redundancy_; }  // TableOfFile
-  uint64_t others() const { return others_; }                    // TableOfFile
+  const BesideArrays& beside() const { return beside_; }
   const StatedShards& shards() const { return shards_; }
   // Whether indexing such a file from a disk mostly waits, without keeping disk or processor busy.
   bool IsWaitedFor() const;
   // About the bytes of memory of this object, its table included.
   size_t memory() const {
     return sizeof(IndexedFile) + shards_.memory() + content_crcs_.capacity() * sizeof(ContentCrc) +
-           table_->memory();
+           beside_.memory() + table_->memory();
   }
 
   // Its table, which other files may have as well.
@@ -79,7 +80,7 @@ class IndexedFile {
   bool states_redundancy_ = false;
   StatedShards shards_;
   std::vector<ContentCrc> content_crcs_;
-  uint64_t others_ = 0;
+  BesideArrays beside_;
   std::shared_ptr<const FileTable> table_;
 };
 
@@ -101,8 +102,14 @@ Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryC
 Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const MemoryCheck& memory = {},
                                    const std::shared_ptr<const FileTable>& like = nullptr);
 
-// Returns how many bytes the file's CRC-32s cover; no value if it states none. Indexes only files that may state one (Container::covered_by_crc). An encrypted file states none.
-// Any thread. Errors: kCorrupt for an invalid CRC-32; as SourceFiles.
+// Fails with kUnsupported for the first tensor of `file` that cannot be read and that `wants`
+// takes, by its name in the file; `path` is for messages. Errors: also as `wants`.
+Status CheckNoneUnread(const IndexedFile& file, std::string_view path,
+                       const std::function<Result<bool>(const std::string& name)>& wants);
+
+// Returns how many bytes the file's CRC-32s cover; no value if it states none. Indexes only files
+// that may state one (Container::covered_by_crc). An encrypted file states none. Any thread.
+// Errors: kCorrupt for an invalid CRC-32; as SourceFiles.
 Result<std::optional<uint64_t>> CoveredByCrc(SourceFiles& files, FileId file);
 
 }  // namespace reshard
