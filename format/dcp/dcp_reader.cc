@@ -171,7 +171,7 @@ class DcpResolver {
   Status TakeChunk(size_t number, const DcpRecords::Chunk& source) {
     DcpTensor& tensor = made_.tensors[number];
     RESHARD_RETURN_IF_ERROR(CheckInside(tensor, source));
-    DcpChunk chunk{source.offsets.first, source.sizes.first, std::nullopt};
+    DcpChunk chunk{source.offsets.first(), source.sizes.first(), std::nullopt};
     const std::span<const int64_t> extent = records_.At(source.sizes);
     const bool is_empty = std::find(extent.begin(), extent.end(), 0) != extent.end();
     const Stored wanted{static_cast<uint32_t>(number), source.offsets, nullptr};

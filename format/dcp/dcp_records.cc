@@ -16,7 +16,6 @@ namespace reshard {
 namespace {
 
 constexpr uint64_t kClasses = 16;  // a record number is place * kClasses + class
-constexpr uint64_t kSizes = kMaxDims + 1;
 
 constexpr std::string_view kTorch = "torch";
 constexpr std::string_view kDistributed = "torch.distributed.";
@@ -141,7 +140,7 @@ Result<uint64_t> DcpRecords::TakeSize(const Pickle& pickle, const PickleValue& n
   if (!arguments.empty()) {
     RESHARD_ASSIGN_OR_RETURN(numbers, NumbersOf(pickle, arguments.data(), "torch.Size"));
   }
-  return RecordOf(DcpClass::kSize, numbers.first * kSizes + numbers.count);
+  return RecordOf(DcpClass::kSize, numbers.packed);
 }
 
 DcpRecords::Numbers DcpRecords::Keep(std::span<const int64_t> numbers) {
@@ -152,7 +151,7 @@ DcpRecords::Numbers DcpRecords::Keep(std::span<const int64_t> numbers) {
   Numbers& recent = recent_[(hash >> 32) % kRecent];
   const std::span<const int64_t> known = At(recent);
   if (!std::equal(numbers.begin(), numbers.end(), known.begin(), known.end())) {
-    recent = {numbers_.size(), numbers.size()};
+    recent = Numbers::Of(numbers_.size(), numbers.size());
     numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());
   }
   return recent;
@@ -161,9 +160,7 @@ DcpRecords::Numbers DcpRecords::Keep(std::span<const int64_t> numbers) {
 Result<DcpRecords::Numbers> DcpRecords::NumbersOf(const Pickle& pickle, const PickleValue* value,
                                                   std::string_view what) {
   if (value != nullptr) {
-    if (const auto size = PlaceOf(DcpClass::kSize, *value)) {
-      return Numbers{*size / kSizes, *size % kSizes};
-    }
+    if (const auto size = PlaceOf(DcpClass::kSize, *value)) return Numbers{*size};
   }
   if (value == nullptr || (value->kind != PickleKind::kTuple && value->kind != PickleKind::kList)) {
     return Other(pickle, what, "integers", value);

@@ -40,10 +40,15 @@ DcpClass DcpClassOf(const PickleGlobal& global);
 
 class DcpRecords {
  public:
-  // Some of the numbers, side by side.
+  // Some of the numbers, side by side; at most kMaxDims.
   struct Numbers {
-    uint64_t first : 56 = 0;
-    uint64_t count : 8 = 0;
+    static constexpr uint64_t kCounts = kMaxDims + 1;
+
+    uint64_t packed = 0;  // there are many
+
+    static Numbers Of(size_t first, size_t count) { return {first * kCounts + count}; }
+    size_t first() const { return packed / kCounts; }
+    size_t count() const { return packed % kCounts; }
   };
   // TensorProperties. Equal ones are one record.
   struct Properties {
@@ -88,7 +93,7 @@ class DcpRecords {
   const Item* AsItem(const PickleValue& value) const;
 
   std::span<const int64_t> At(const Numbers& numbers) const {
-    return std::span(numbers_).subspan(numbers.first, numbers.count);
+    return std::span(numbers_).subspan(numbers.first(), numbers.count());
   }
   // All of them; the records have no meaning without.
   std::vector<int64_t> TakeNumbers() { return std::move(numbers_); }
