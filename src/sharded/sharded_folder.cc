@@ -92,7 +92,7 @@ bool IsDcpMetadata(const DirectoryEntry& entry) {
 
 // Returns the folder of a DCP checkpoint, if these are its entries. Megatron puts a file of
 // torch.save beside it, and a metadata.json.
-Result<std::optional<ShardedFolder>> DcpIn(const std::string& path,
+Result<std::optional<ShardedFolder>> DcpIn(const std::string& path, std::string below,
                                            std::vector<DirectoryEntry> entries) {
   const auto metadata = std::find_if(entries.begin(), entries.end(), IsDcpMetadata);
   FirstFew others;
@@ -103,9 +103,20 @@ Result<std::optional<ShardedFolder>> DcpIn(const std::string& path,
     return MismatchError(fmt::format(
         "{}: holds a checkpoint of PyTorch's torch.distributed.checkpoint ({}), and beside it {} "
         "of another one; move one of the two into a folder of its own",
-        Escape(path), Escape(metadata->name), others.Joined()));
+        Escape(PathIn(path, below)), Escape(metadata->name), others.Joined()));
   }
-  return std::optional(ShardedFolder{ShardedFamily::kDcp, "", std::move(entries)});
+  return std::optional(ShardedFolder{ShardedFamily::kDcp, std::move(below), std::move(entries)});
+}
+
+// Fails if `path` is that of a file of a DCP checkpoint, which says nothing without the others.
+Status CheckIsNoDcpFile(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const bool is_of_dcp =
+      name.ends_with(kDcpExtension) || name == kDcpMetadataFile || DcpMetadataRank(name);
+  if (!is_of_dcp) return {};
+  return MismatchError(
+      fmt::format("{}: is one file of a PyTorch DCP checkpoint; give the folder that it lies in",
+                  Escape(path)));
 }
 
 bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
@@ -172,10 +183,13 @@ Result<std::optional<ShardedFolder>> LatestIn(const std::string& path,
 Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path) {
   const Storage& storage = Storage::Of(path);
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, storage.KindOf(path));
-  if (kind != PathKind::kDirectory) return std::optional<ShardedFolder>();
+  if (kind != PathKind::kDirectory) {
+    RESHARD_RETURN_IF_ERROR(CheckIsNoDcpFile(path));
+    return std::optional<ShardedFolder>();
+  }
   RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(path));
   if (std::any_of(entries.begin(), entries.end(), IsDcpMetadata)) {
-    return DcpIn(path, std::move(entries));
+    return DcpIn(path, "", std::move(entries));
   }
   // Megatron writes a file of that name, too.
   if (Has(entries, kLatestIteration) && std::none_of(entries.begin(), entries.end(), IsWhole)) {
