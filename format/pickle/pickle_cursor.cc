@@ -21,6 +21,7 @@ struct OpcodeEntry {
   Operand operand = Operand::kUnknown;
   uint8_t size = 0;  // of the number
   std::string_view name;
+  bool has_place = false;  // whether it may be in some places only
 };
 
 // By opcode, for all 256.
@@ -31,9 +32,9 @@ constexpr std::array<OpcodeEntry, 256> MakeOpcodes() {
   };
   using enum PickleOpcode;
   constexpr Row kRows[] = {
-      {kProto, {Operand::kNumber, 1, "PROTO"}},
-      {kFrame, {Operand::kNumber, 8, "FRAME"}},
-      {kStop, {Operand::kNothing, 0, "STOP"}},
+      {kProto, {Operand::kNumber, 1, "PROTO", true}},
+      {kFrame, {Operand::kNumber, 8, "FRAME", true}},
+      {kStop, {Operand::kNothing, 0, "STOP", true}},
       {kMark, {Operand::kNothing, 0, "MARK"}},
       {kNone, {Operand::kNothing, 0, "NONE"}},
       {kNewTrue, {Operand::kNothing, 0, "NEWTRUE"}},
@@ -98,27 +99,20 @@ bool PickleCursor::Next(PickleStep& step) {
   }
   const auto code = static_cast<uint8_t>(bytes_[at_++]);
   step.opcode = static_cast<PickleOpcode>(code);
-  if (kOpcodes[code].operand == Operand::kUnknown) {
+  const OpcodeEntry& entry = kOpcodes[code];
+  if (entry.operand == Operand::kUnknown) {
     status_ = CorruptError(
         fmt::format("pickle opcode 0x{:02x} at offset {}, which pickles of checkpoints do not have",
                     code, step.offset));
     return false;
   }
-  return ReadOperand(step) && CheckPlace(step);
-}
-
-bool PickleCursor::ReadOperand(PickleStep& step) {
-  const OpcodeEntry& entry = EntryOf(step.opcode);
-  switch (entry.operand) {
-    case Operand::kNumber:
-      return TakeNumber(entry.size, step);
-    case Operand::kCounted:
-      return TakeNumber(entry.size, step) && TakeCounted(step.number, step);
-    case Operand::kLines:
-      return TakeLine(step.global.module, step) && TakeLine(step.global.name, step);
-    default:
-      return true;
+  if (entry.operand == Operand::kLines) {
+    if (!TakeLine(step.global.module, step) || !TakeLine(step.global.name, step)) return false;
+  } else if (entry.operand != Operand::kNothing) {
+    if (!TakeNumber(entry.size, step)) return false;
+    if (entry.operand == Operand::kCounted && !TakeCounted(step.number, step)) return false;
   }
+  return (step.offset != 0 && !entry.has_place) || CheckPlace(step);
 }
 
 bool PickleCursor::TakeNumber(size_t size, PickleStep& step) {

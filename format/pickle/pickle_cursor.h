@@ -76,7 +76,6 @@ class PickleCursor {
   const Status& status() const { return status_; }
 
  private:
-  bool ReadOperand(PickleStep& step);
   bool TakeNumber(size_t size, PickleStep& step);
   bool TakeCounted(size_t size, PickleStep& step);
   bool TakeLine(std::string_view& line, const PickleStep& step);

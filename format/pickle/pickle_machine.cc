@@ -209,8 +209,7 @@ bool PickleMachine::AddItems(const Step& step, size_t place, size_t count) {
     object.items.push_back(item);
   }
   stack_.resize(place + 1);  // the uses are in the object
-  status_ = objects().CheckGrowth(count * sizeof(PickleValue));
-  return status_.ok();
+  return Grow(count * sizeof(PickleValue));
 }
 
 bool PickleMachine::CarryClass(const Step& step) {
@@ -347,7 +346,12 @@ bool PickleMachine::Stop(const Step& step) {
 
 bool PickleMachine::Push(const PickleValue& value) {
   stack_.push_back(value);
-  status_ = objects().CheckGrowth(sizeof(PickleValue));
+  return Grow(sizeof(PickleValue));
+}
+
+bool PickleMachine::Grow(uint64_t bytes) {
+  if (!objects().Grow(bytes)) return true;
+  status_ = objects().CheckGrowth();
   return status_.ok();
 }
 

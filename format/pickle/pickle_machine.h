@@ -59,6 +59,8 @@ class PickleMachine {
   // Offers the node on top of the stack to the caller.
   bool Collapse();
   bool Push(const PickleValue& value);
+  // Asks for memory now and then, after `bytes` more were taken.
+  bool Grow(uint64_t bytes);
   // Takes values off the stack, and one use of each.
   void DropDownTo(size_t size);
   bool Seal(const Step& step, const PickleValue& inner, const PickleValue& outer);

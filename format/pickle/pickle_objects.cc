@@ -6,7 +6,6 @@
 namespace reshard {
 namespace {
 
-constexpr uint64_t kBetweenChecks = uint64_t{1} << 20;  // bytes
 // Free objects keep the memory for so many items.
 constexpr size_t kMostKeptItems = 16;
 
@@ -65,9 +64,7 @@ bool PickleObjects::Seal(const PickleValue& inner, const PickleValue& outer) {
   return true;
 }
 
-Status PickleObjects::CheckGrowth(uint64_t bytes) {
-  grown_ += bytes;
-  if (grown_ < kBetweenChecks) return {};
+Status PickleObjects::CheckGrowth() {
   grown_ = 0;
   return CheckMemory(*memory_, kBetweenChecks);
 }

@@ -57,12 +57,18 @@ class PickleObjects {
   // Seals `inner`, which gets into `outer`. Returns false if that would be too deep.
   bool Seal(const PickleValue& inner, const PickleValue& outer);
 
-  // Asks for memory, after `bytes` more were taken.
-  Status CheckGrowth(uint64_t bytes);
+  // Notes that `bytes` more were taken. Returns whether memory has to be asked for: CheckGrowth.
+  bool Grow(uint64_t bytes) {
+    grown_ += bytes;
+    return grown_ >= kBetweenChecks;
+  }
+  Status CheckGrowth();
   // The memory check is not asked any more.
   void Finish() { memory_ = nullptr; }
 
  private:
+  static constexpr uint64_t kBetweenChecks = uint64_t{1} << 20;  // bytes
+
   struct GlobalHash {
     size_t operator()(const PickleGlobal& global) const {
       const std::hash<std::string_view> hash;

@@ -54,9 +54,8 @@ constexpr std::string_view kFromPyTorch =
     "names them; give the path of a file";
 constexpr OtherFiles kOtherFiles[] = {
     {".distcp",
-     "the files of a PyTorch DCP checkpoint, which reshard does not read; merge them into one file "
-     "(torch.distributed.checkpoint.format_utils.dcp_to_torch_save), and save its tensors as "
-     "safetensors"},
+     "the files of a PyTorch DCP checkpoint without .metadata, which says what they hold; get it from "
+     "where the files came from"},
     {".bin", kFromPyTorch},
     {".pt", kFromPyTorch},
     {".pth", kFromPyTorch},

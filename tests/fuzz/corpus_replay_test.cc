@@ -23,6 +23,7 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
+    {"dcp_metadata", FuzzDcpMetadata},
     {"encrypted_blocks", FuzzEncryptedBlocks},
     {"file_table", FuzzFileTable},
     {"group_info", FuzzGroupInfo},

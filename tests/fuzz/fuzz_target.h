@@ -51,6 +51,9 @@ std::string FuzzMindFormersMetadata(std::string_view bytes);
 // A pickle: what is read is written without a memo, and read again.
 std::string FuzzPickle(std::string_view bytes);
 
+// The .metadata of a DCP checkpoint: all that is taken fits together.
+std::string FuzzDcpMetadata(std::string_view bytes);
+
 // A file of torch.save, or the data.pkl of one.
 std::string FuzzTorchZip(std::string_view bytes);
 

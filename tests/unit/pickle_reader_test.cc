@@ -137,7 +137,7 @@ TEST(PickleTest, GlobalsHaveNumbers) {
 TEST(PickleTest, ReadsTheMemo) {
   EXPECT_EQ(Shown("K\x05\x94"
                   "K\x06\x94h\x01\x87"),
-            "6");
+            "a tuple of 3");
   EXPECT_EQ(Shown("(K\x05q\x07K\x06r\x02\x00\x00\x00h\x07j\x02\x00\x00\x00t"s), "a tuple of 4");
   // MEMOIZE counts the entries that are there, not the steps.
   EXPECT_EQ(Shown("(K\x05q\x00K\x06q\x00K\x07\x94h\x01t"s), "a tuple of 4");
