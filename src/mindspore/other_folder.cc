@@ -54,7 +54,8 @@ constexpr std::string_view kFromPyTorch =
     "names them; give the path of a file";
 constexpr OtherFiles kOtherFiles[] = {
     {".distcp",
-     "the files of a PyTorch DCP checkpoint without .metadata, which says what they hold; get it from "
+     "the files of a PyTorch DCP checkpoint without .metadata, which says what they hold; get it "
+     "from "
      "where the files came from"},
     {".bin", kFromPyTorch},
     {".pt", kFromPyTorch},

@@ -150,12 +150,12 @@ std::vector<HostileFile> TorchFiles() {
   const auto add = [&](const std::string& name, const std::string& pickle) {
     files.push_back({name, TorchFile(pickle, {}), commands});
   };
-  add("5 million lists", PickleOf("](" + Repeat("]", 5'000'000) + "e"));
-  add("5 million instances", PickleOf("](ca\nb\nq" + std::string(1, '\0') +
-                                      Repeat(std::string("h\0)R", 4), 1'500'000) + "e"));
-  add("10 million values", PickleOf("](" + Repeat("N", 10'000'000) + "e"));
+  add("a million lists", PickleOf("](" + Repeat("]", 1'000'000) + "e"));
+  add("300,000 instances", PickleOf("](ca\nb\nq" + std::string(1, '\0') +
+                                    Repeat(std::string("h\0)R", 4), 300'000) + "e"));
+  add("3 million values", PickleOf("](" + Repeat("N", 3'000'000) + "e"));
   add("a long name",
-      PickleOf(PickledDict({{PickledText(std::string(5'000'000, 'x')), PickledWhole("0", {1})}})));
+      PickleOf(PickledDict({{PickledText(std::string(2'000'000, 'x')), PickledWhole("0", {1})}})));
   // Each tuple holds the last one twice.
   std::string repeated = "]q" + std::string(1, '\0');
   for (char level = 0; level < 50; ++level) {
@@ -163,8 +163,8 @@ std::vector<HostileFile> TorchFiles() {
   }
   add("2^50 values", PickleOf(repeated));
   std::vector<ZipEntry> members = {{.name = "a/data.pkl", .content = PickleOf(PickledDict({}))}};
-  for (int i = 0; i < 100'000; ++i) members.push_back({.name = "a/" + std::to_string(i)});
-  files.push_back({"100,000 members", ZipOf(members), commands});
+  for (int i = 0; i < 30'000; ++i) members.push_back({.name = "a/" + std::to_string(i)});
+  files.push_back({"30,000 members", ZipOf(members), commands});
   return files;
 }
 
