@@ -146,6 +146,7 @@ struct Container {
   // content has its own header in front.
   bool has_one_header;
   bool has_metadata;      // whether its files state FileMetadata, under names beside the arrays'
+  bool has_other_values;  // whether its files may hold values that are not tensors
   bool may_be_encrypted;  // by MindSpore
   bool may_be_one_stage;  // whether MindSpore converts a stage of a pipeline alone
   CrcStatement crc;
@@ -163,9 +164,9 @@ struct Container {
   Result<TableOfFile> (*read_table)(const FileBytes& file, std::vector<std::byte> head,
                                     const MemoryCheck& memory,
                                     const std::shared_ptr<const FileTable>& like);
-  // Returns the bytes that the file's CRC-32 covers, if it states one. Reads no table if it can
-  // tell without. Errors: kCorrupt for an invalid CRC-32; as `file`.
-  Result<std::optional<ByteRange>> (*covered_by_crc)(const FileBytes& file);
+  // Returns how many bytes the file's CRC-32s cover; no value if it states none. Reads no table if
+  // it can tell without. Errors: kCorrupt for an invalid CRC-32; as `file`.
+  Result<std::optional<uint64_t>> (*covered_by_crc)(const FileBytes& file);
   // Whether reading such a table from a disk mostly means to wait for one header after the other.
   bool (*waits_for_headers)(const FileTable& table);
   // Whether files can hold arrays of a kind, and, of tensors, of `dtype`.

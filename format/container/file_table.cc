@@ -54,6 +54,21 @@ size_t MemoryOf(const FileStrings& strings) {
 
 }  // namespace
 
+size_t StatedShards::memory() const {
+  size_t bytes = begins.capacity() + set.capacity() + mesh.capacity() * sizeof(MeshTensor);
+  for (const MeshTensor& tensor : mesh) {
+    bytes += tensor.name.capacity() + tensor.full_shape.capacity() * sizeof(int64_t) +
+             tensor.placements.capacity() * sizeof(MeshPlacement);
+  }
+  return bytes;
+}
+
+size_t BesideArrays::memory() const {
+  size_t bytes = unread.capacity() * sizeof(UnreadTensor);
+  for (const UnreadTensor& tensor : unread) bytes += tensor.name.capacity() + tensor.why.capacity();
+  return bytes;
+}
+
 FileTable::FileTable(const Container& container)
     : id_(NextTableId()), container_(&container), metadata_(WithoutMetadata()) {}
 

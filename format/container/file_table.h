@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "format/container/container.h"
+#include "format/container/device_mesh.h"
 #include "reshard/byte_range.h"
 #include "reshard/tensor.h"
 #include "src/base/name_arena.h"
@@ -186,22 +187,46 @@ struct StatedCrc {
   Of of = Of::kBytes;
 };
 
-// What a file states about the places of its arrays in their tensors; not parsed. Empty: nothing.
+// A CRC-32 that a file states of a part of its contents, as a zip does for each member.
+struct ContentCrc {
+  ByteRange covered;
+  uint32_t value = 0;
+};
+
+// What a file states about the places of its arrays in their tensors. Empty: nothing. Texts are not
+// parsed.
 struct StatedShards {
   std::string begins;  // the metadata DCP_SHARDING_INFO
   std::string set;     // the metadata reshard: full shapes, and how many files the set has
+  std::vector<MeshTensor> mesh = {};  // DTensors, in the order of their file
 
-  size_t memory() const { return begins.capacity() + set.capacity(); }
+  size_t memory() const;
+};
+
+// A tensor of a file that cannot be an array, such as a transposed one.
+struct UnreadTensor {
+  std::string name;
+  std::string why;
+};
+
+// What a file holds beside its arrays.
+struct BesideArrays {
+  uint64_t values = 0;               // that are not tensors; for the program that wrote it alone
+  std::vector<UnreadTensor> unread;  // in the order of the file
+
+  size_t memory() const;
 };
 
 // The result of reading a file: its table, and facts about this file alone.
 struct TableOfFile {
   // Another file's table, if the reader was given one that is equal.
   std::shared_ptr<const FileTable> table;
-  std::optional<StatedCrc> crc;  // not checked
+  std::optional<StatedCrc> crc;  // of the file; not checked
   // Whether the file's metadata states that redundancy was or was not removed from its set.
   bool states_redundancy = false;
   StatedShards shards = {};
+  std::vector<ContentCrc> content_crcs = {};  // in file order, disjoint; not checked
+  BesideArrays beside = {};
 };
 
 }  // namespace reshard

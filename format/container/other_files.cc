@@ -15,14 +15,13 @@ struct Signature {
 };
 
 constexpr std::string_view kPickle =
-    "a Python pickle, as old PyTorch files (.pt, .pth) are; save its tensors as safetensors first";
+    "a Python pickle, as files of old PyTorch releases (.pt, .pth, .bin) are; load and save it "
+    "again with torch";
 
 constexpr Signature kSignatures[] = {
     {"version https://git-lfs.github.com/",
      "a Git LFS pointer, not the file itself; run git lfs pull"},
-    {"PK\x03\x04",
-     "a zip archive, as PyTorch's .bin and .pt and NumPy's .npz files are; save its tensors as "
-     "safetensors first"},
+    {"PK\x03\x04", "a zip archive, as PyTorch's .bin and .pt and NumPy's .npz files are"},
     {"\x80\x02", kPickle},
     {"\x80\x03", kPickle},
     {"\x80\x04", kPickle},

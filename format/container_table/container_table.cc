@@ -10,6 +10,7 @@
 #include "format/container/other_files.h"
 #include "format/mindspore_checkpoint/mindspore_container.h"
 #include "format/safetensors/safetensors_container.h"
+#include "format/torch_zip/torch_zip_container.h"
 #include "src/base/status_macros.h"
 #include "src/cipher/encrypted_block.h"
 
@@ -17,8 +18,8 @@ namespace reshard {
 namespace {
 
 // The first one that a file is like counts: those without a signature come last.
-constexpr std::array<const Container*, 2> kContainers = {&kSafetensorsContainer,
-                                                         &kMindSporeContainer};
+constexpr std::array<const Container*, 3> kContainers = {
+    &kTorchZipContainer, &kSafetensorsContainer, &kMindSporeContainer};
 
 // The bytes at the end of a file that may state its CRC.
 constexpr uint64_t kTailBytes = 32;
@@ -105,10 +106,10 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory,
   return (*container)->read_table(bytes, std::move(head), memory, like);
 }
 
-Result<std::optional<ByteRange>> CoveredByCrc(const FileBytes& bytes) {
+Result<std::optional<uint64_t>> CoveredByCrc(const FileBytes& bytes) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::byte> head, ReadHead(bytes, kSignatureBytes));
   const Result<const Container*> container = ContainerOf(head, bytes.size);
-  if (!container.ok()) return std::optional<ByteRange>();
+  if (!container.ok()) return std::optional<uint64_t>();
   return (*container)->covered_by_crc(bytes);
 }
 

@@ -57,7 +57,7 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory 
 
 // Finds the container from the first bytes, and returns the result of Container::covered_by_crc.
 // Returns no value for bytes of no container; reading the file reports their kind.
-Result<std::optional<ByteRange>> CoveredByCrc(const FileBytes& bytes);
+Result<std::optional<uint64_t>> CoveredByCrc(const FileBytes& bytes);
 
 }  // namespace reshard
 

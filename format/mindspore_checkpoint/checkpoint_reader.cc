@@ -452,9 +452,9 @@ bool WaitsForHeaders(const FileTable& table) {
   return kOfSoMany * distant >= values;
 }
 
-Result<std::optional<ByteRange>> CoveredByTrailer(const FileBytes& file) {
+Result<std::optional<uint64_t>> CoveredByTrailer(const FileBytes& file) {
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Trailer> trailer, ReadTrailer(file));
-  return trailer ? std::optional(trailer->covered) : std::nullopt;
+  return trailer ? std::optional(trailer->covered.length) : std::nullopt;
 }
 
 }  // namespace reshard

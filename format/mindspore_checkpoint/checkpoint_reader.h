@@ -65,9 +65,9 @@ Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::b
 // one of eight Values is too long for reading ahead from its header to the next one.
 bool WaitsForHeaders(const FileTable& table);
 
-// Returns the bytes that the CRC-32 in the file's trailer covers, or no value if there is no
+// Returns how many bytes the CRC-32 in the file's trailer covers, or no value if there is no
 // trailer. Reads the last 17 bytes only. Errors: kCorrupt if the number exceeds 32 bits; as `file`.
-Result<std::optional<ByteRange>> CoveredByTrailer(const FileBytes& file);
+Result<std::optional<uint64_t>> CoveredByTrailer(const FileBytes& file);
 
 }  // namespace reshard
 

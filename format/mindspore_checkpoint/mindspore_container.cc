@@ -48,6 +48,7 @@ constinit const Container kMindSporeContainer = {
     .extension = ".ckpt",
     .has_one_header = false,
     .has_metadata = false,
+    .has_other_values = false,
     .may_be_encrypted = true,
     .may_be_one_stage = true,
     .crc = {CrcPlace::kBehind, TextOfCrc},

@@ -19,14 +19,14 @@ Result<TableOfFile> ReadTable(const FileBytes& file, std::vector<std::byte> head
   return ReadSafetensorsTable(file, head, memory);
 }
 
-Result<std::optional<ByteRange>> CoveredByCrc(const FileBytes& file) {
-  const std::optional<ByteRange> none;
+Result<std::optional<uint64_t>> CoveredByCrc(const FileBytes& file) {
+  const std::optional<uint64_t> none;
   RESHARD_ASSIGN_OR_RETURN(const bool may_state, MayStateCrc(file));
   if (!may_state) return none;
   std::vector<std::byte> head(std::min(file.size, kHeaderPage));
   RESHARD_RETURN_IF_ERROR(file.read(0, head));
   RESHARD_ASSIGN_OR_RETURN(const TableOfFile read, ReadSafetensorsTable(file, head, {}));
-  return read.crc ? std::optional(read.crc->covered) : none;
+  return read.crc ? std::optional(read.crc->covered.length) : none;
 }
 
 bool WaitsForHeader(const FileTable& /*table*/) { return true; }
@@ -57,6 +57,7 @@ constinit const Container kSafetensorsContainer = {
     .extension = ".safetensors",
     .has_one_header = true,
     .has_metadata = true,
+    .has_other_values = false,
     .may_be_encrypted = false,
     .may_be_one_stage = false,
     .crc = {CrcPlace::kInHeader, TextOfCrc},

@@ -177,6 +177,8 @@ Result<Checkpoint> Checkpoint::State::Open(const std::string& path,
     auto state = std::make_unique<State>();
     state->path = path;
     RESHARD_ASSIGN_OR_RETURN(state->own, read_table(*files, id, {}, nullptr));
+    RESHARD_RETURN_IF_ERROR(CheckNoneUnread(
+        *state->own, path, [](const std::string& /*name*/) -> Result<bool> { return true; }));
     RESHARD_ASSIGN_OR_RETURN(const bool is_encrypted, IsEncrypted(*files, id));
     if (!is_encrypted) {
       RESHARD_ASSIGN_OR_RETURN(state->map, MapOf(path));

@@ -80,6 +80,9 @@ Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const
 Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, bool may_be_ranks) {
   spec_ = InRunFolder(given, notes_);
   const SourceSpec& spec = spec_;
+  if (!use.choice.TakesAll()) {
+    wants_ = [choice = use.choice](std::string_view name) { return choice.Takes(name); };
+  }
   RESHARD_ASSIGN_OR_RETURN(source_strategy_, StrategyOf(spec.strategy, memory_, notes_));
   RESHARD_ASSIGN_OR_RETURN(target_strategy_, StrategyOf(use.target.strategy, memory_, notes_));
   // The rule looks at names if there are two strategies.
@@ -95,6 +98,7 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
     return false;
   }
   if (found_.container == nullptr) found_.container = &ContainerOfContent();
+  if (found_.container->has_other_values) found_.looks_into_all = true;
   tensors_.emplace(files_, tables_, *found_.placement, memory_);
   if (!source_strategy_) RESHARD_RETURN_IF_ERROR(FitTargetNames(use.choice.renaming()));
   if (!is_known_) WarnOfUnusedKey();  // it looks into all files
@@ -107,13 +111,10 @@ Result<bool> OpenedSource::FindAmongFamilies(const SourceSpec& spec, const Sourc
   if (!spec.files.empty() || !spec.strategy.empty() || IsRankPattern(spec.path)) return false;
   SourceRequest request{.path = spec.path,
                         .names = names_,
-                        .wants = {},
+                        .wants = wants_,
                         .files_may_be_missing = use.opens_any_file,
                         .files = files_,
                         .memory = memory_};
-  if (!use.choice.TakesAll()) {
-    request.wants = [choice = use.choice](std::string_view name) { return choice.Takes(name); };
-  }
   for (const SourceFinder find : kFamilies) {
     RESHARD_ASSIGN_OR_RETURN(std::optional<FoundSource> found, find(request));
     if (!found) continue;
@@ -297,6 +298,28 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
     const std::lock_guard lock(mutex_);
     saved_offsets_.insert_or_assign(file, table.shards().begins);
   }
+  if (!table.shards().mesh.empty() && !StatesParts()) {
+    const std::lock_guard lock(mutex_);
+    mesh_parts_.insert_or_assign(file, table.shards().mesh.front());
+  }
+  if (table.beside().values > 0) {
+    const std::lock_guard lock(mutex_);
+    others_.insert_or_assign(file, table.beside().values);
+  }
+  const Status none_unread =
+      CheckNoneUnread(table, files_.path(file), [this](const std::string& name) -> Result<bool> {
+        if (!wants_) return true;
+        std::string made;
+        RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
+                                 names_.from_files.NewName(name, made));
+        if (wants_(*new_name)) return true;
+        const std::lock_guard lock(mutex_);
+        unread_.insert(*new_name);
+        return false;
+      });
+  if (!none_unread.ok()) {
+    return none_unread.WithMessage(none_unread.message() + ", or leave it out with `exclude`");
+  }
   if (!names_.empty()) {
     RESHARD_ASSIGN_OR_RETURN(table, WithNames(std::move(table), names_, files_.path(file)));
   }
@@ -325,7 +348,7 @@ std::set<FileId> OpenedSource::opened_known() const {
   return opened_known_;
 }
 
-Result<std::optional<ByteRange>> OpenedSource::CoveredByCrc(FileId file) {
+Result<std::optional<uint64_t>> OpenedSource::CoveredByCrc(FileId file) {
   return found_.tables ? found_.tables->CoveredByCrc(files_, file)
                        : reshard::CoveredByCrc(files_, file);
 }
@@ -333,6 +356,33 @@ Result<std::optional<ByteRange>> OpenedSource::CoveredByCrc(FileId file) {
 std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {
   const std::lock_guard lock(mutex_);
   return saved_offsets_;
+}
+
+std::set<std::string> OpenedSource::UnreadNames() const {
+  const std::lock_guard lock(mutex_);
+  return unread_;
+}
+
+std::map<FileId, MeshTensor> OpenedSource::MeshPartsOfFiles() const {
+  const std::lock_guard lock(mutex_);
+  return mesh_parts_;
+}
+
+void OpenedSource::WarnOfOthers() {
+  uint64_t others = 0;
+  FirstFew files;
+  for (const auto& [file, count] : others_) {
+    others += count;
+    files.Add(Escape(files_.path(file)));
+  }
+  if (others == 0) return;
+  found_.warnings.push_back(
+      {WarningCode::kLeftOut,
+       fmt::format(
+           "{}: {}, and not read", files.Joined(),
+           others == 1
+               ? "1 value is a number, a text or an object, not a tensor"
+               : fmt::format("{} values are numbers, texts and objects, not tensors", others))});
 }
 
 size_t OpenedSource::Askers(size_t workers) const {
@@ -347,6 +397,7 @@ Status OpenedSource::LookIntoAll(bool opens_any_file) {
   };
   // Without a server, more threads would only take more memory.
   RESHARD_RETURN_IF_ERROR(RunWorkers(Askers(1), chosen().size(), look, std::stop_token()));
+  WarnOfOthers();
   if (!found_.tables) return {};
   for (Warning& warning : found_.tables->Warnings()) found_.warnings.push_back(std::move(warning));
   return {};

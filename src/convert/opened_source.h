@@ -131,11 +131,14 @@ class OpenedSource {
   bool states_redundancy() const { return states_redundancy_; }
   // Says that a file states that which this process need not open.
   void set_states_redundancy() { states_redundancy_ = true; }
-  // Returns the bytes that the file's CRC-32 covers, if it states one. Errors: as CoveredByCrc of
-  // indexed_file.h.
-  Result<std::optional<ByteRange>> CoveredByCrc(FileId file);
+  // As CoveredByCrc of indexed_file.h.
+  Result<std::optional<uint64_t>> CoveredByCrc(FileId file);
   // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
   std::map<FileId, std::string> SavedOffsetsOfFiles() const;
+  // The tensors of files that were opened that cannot be read, and are not asked for.
+  std::set<std::string> UnreadNames() const;
+  // The first array that is a rank's part of a tensor, by the opened files that have some.
+  std::map<FileId, MeshTensor> MeshPartsOfFiles() const;
   // As FoundSource has them.
   bool files_are_numbered() const { return found_.files_are_numbered; }
   const std::optional<ChosenFile>& index() const { return found_.index; }
@@ -183,6 +186,8 @@ class OpenedSource {
   void TakeEmptyFiles(const std::string& name);
   // Opens each file and reports those that do not fit.
   Status LookIntoAll(bool opens_any_file);
+  // Once all files were opened.
+  void WarnOfOthers();
   Status TakeNames(const Renames& name_map);
   // Gives the target strategy the source's names, if it has the new ones that `renaming` gives
   // them. Of files, those that cannot be read do not count.
@@ -196,6 +201,7 @@ class OpenedSource {
   SourceFiles files_;
   const MemoryCheck memory_;
   NamesInFiles names_;
+  std::function<bool(std::string_view)> wants_;  // empty: all
   TableCache tables_;
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;
@@ -210,6 +216,9 @@ class OpenedSource {
   std::atomic<bool> states_redundancy_ = false;
   mutable std::mutex mutex_;
   std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
+  std::map<FileId, MeshTensor> mesh_parts_;      // likewise
+  std::map<FileId, uint64_t> others_;            // likewise; BesideArrays::values
+  std::set<std::string> unread_;                 // likewise
   std::set<FileId> opened_known_;                // guarded by mutex_
   std::optional<TrainingStep> step_;
   std::vector<std::string> notes_;

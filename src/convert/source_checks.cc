@@ -98,7 +98,7 @@ Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ran
     RESHARD_ASSIGN_OR_RETURN(const auto covered, source.CoveredByCrc(file.id));
     if (!covered) continue;
     found.files.push_back(file.id);
-    found.bytes += covered->length;
+    found.bytes += *covered;
   }
   return found;
 }
@@ -106,7 +106,7 @@ Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ran
 Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWork& work) {
   const auto check = [&](size_t i, const std::stop_token& stop) -> Status {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.tables().Get(files.files[i]));
-    return index->crc() ? CheckCrc(source.files(), *index, work.progress, stop) : Status();
+    return index->states_crc() ? CheckCrc(source.files(), *index, work.progress, stop) : Status();
   };
   return RunWorkers(work.workers, files.files.size(), check, work.stop);
 }

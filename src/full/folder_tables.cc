@@ -20,7 +20,7 @@ IndexedFile WithTable(const IndexedFile& read, TableBuilder builder) {
   builder.SetMetadata(read.table().metadata());
   return {read.file(), read.file_size(),
           TableOfFile{std::move(builder).Finish(), read.crc(), read.states_redundancy(),
-                      read.shards()}};
+                      read.shards(), read.content_crcs(), read.beside()}};
 }
 
 StoredArray Renamed(const StoredArray& array, std::string_view name) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "format/container_table/container_table.h"
+#include "format/torch_zip/torch_zip_container.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
@@ -14,11 +15,23 @@ namespace reshard {
 namespace {
 
 constexpr std::string_view kIndexExtension = ".safetensors.index.json";
+constexpr std::string_view kTorchIndexExtension = ".bin.index.json";
+
+// Returns the index `own`, or the only one. Errors: kMismatch for several others.
+Result<std::string> IndexAmong(const std::string& path, const std::vector<std::string>& indexes,
+                               std::string_view own) {
+  const auto found = std::find(indexes.begin(), indexes.end(), own);
+  if (found != indexes.end()) return *found;
+  if (indexes.size() == 1) return indexes.front();
+  return MismatchError(fmt::format("{}: {} indexes: {}; expected one, or {}", Escape(path),
+                                   indexes.size(), FirstOf(indexes), own));
+}
 
 }  // namespace
 
 bool IsFolderIndex(std::string_view name) {
-  return name == kParamNameMap || name.ends_with(kIndexExtension);
+  return name == kParamNameMap || name.ends_with(kIndexExtension) ||
+         name.ends_with(kTorchIndexExtension);
 }
 
 Result<std::optional<FullFolder>> FindFullFolder(const std::string& path) {
@@ -35,6 +48,7 @@ Result<std::optional<FullFolder>> FindFullFolder(const std::string& path) {
 Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
                                                const std::vector<DirectoryEntry>& entries) {
   std::vector<std::string> indexes;
+  std::vector<std::string> torch_indexes;
   std::vector<std::string> files;
   std::vector<std::string> checkpoints;
   bool has_map = false;
@@ -44,6 +58,7 @@ Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
     if (entry.is_directory || entry.name.starts_with('.')) continue;
     if (entry.name == kParamNameMap) has_map = true;
     if (entry.name.ends_with(kIndexExtension)) indexes.push_back(entry.name);
+    if (entry.name.ends_with(kTorchIndexExtension)) torch_indexes.push_back(entry.name);
     if (ContainerNamed(entry.name) == &kFullContainer) files.push_back(entry.name);
     if (ContainerNamed(entry.name) != nullptr) {
       checkpoints.push_back(entry.name);
@@ -56,13 +71,13 @@ Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
   const bool has_model = std::find(files.begin(), files.end(), kHuggingFaceFile) != files.end();
   FullFolder folder{FolderFamily::kHuggingFace, {}, {}};
   if (!indexes.empty()) {
-    const auto own = std::find(indexes.begin(), indexes.end(), kHuggingFaceIndex);
-    if (own == indexes.end() && indexes.size() > 1) {
-      return MismatchError(fmt::format("{}: {} indexes: {}; expected one, or {}", Escape(path),
-                                       indexes.size(), FirstOf(indexes), kHuggingFaceIndex));
-    }
-    folder.index = own == indexes.end() ? indexes.front() : *own;
+    RESHARD_ASSIGN_OR_RETURN(folder.index, IndexAmong(path, indexes, kHuggingFaceIndex));
     folder.files = std::move(checkpoints);
+    return std::optional(std::move(folder));
+  }
+  if (files.empty() && !torch_indexes.empty()) {
+    RESHARD_ASSIGN_OR_RETURN(folder.index, IndexAmong(path, torch_indexes, kTorchIndex));
+    folder.container = &kTorchZipContainer;
     return std::optional(std::move(folder));
   }
   if (has_folders || (files.size() != 1 && !has_model)) return std::optional<FullFolder>();

@@ -25,8 +25,9 @@ inline constexpr std::string_view kParamNameMap = "param_name_map.json";
 inline constexpr std::string_view kHyperParamFile = "hyper_param.safetensors";
 inline constexpr std::string_view kHuggingFaceIndex = "model.safetensors.index.json";
 inline constexpr std::string_view kHuggingFaceFile = "model.safetensors";
+inline constexpr std::string_view kTorchIndex = "pytorch_model.bin.index.json";
 
-// The container of the files of such folders.
+// The container of the files of such folders, unless PyTorch's index (.bin.index.json) names them.
 inline constexpr const Container& kFullContainer = kSafetensorsContainer;
 
 enum class FolderFamily { kUnified, kHuggingFace };
@@ -37,6 +38,7 @@ struct FullFolder {
   std::string lone;   // the name of the lone file
   // The names of the folder's *.safetensors and *.ckpt, ascending; empty for a file by itself.
   std::vector<std::string> files = {};
+  const Container* container = &kFullContainer;  // of its files
 };
 
 // Whether a file of this name in a folder is the index of full tensors.

@@ -187,7 +187,7 @@ Result<std::optional<FoundSource>> FindFullSource(const SourceRequest& request) 
   RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> folder, FolderOf(request.path));
   if (!folder) return std::optional<FoundSource>();
   FoundSource found;
-  found.container = &kFullContainer;
+  found.container = folder->container;
   found.files_are_numbered = true;
   found.looks_into_all = true;
   RESHARD_RETURN_IF_ERROR(folder->index.empty() ? FindLone(*folder, request, found)

@@ -50,13 +50,13 @@ struct OtherFiles {
 };
 
 constexpr std::string_view kFromPyTorch =
-    "PyTorch files, which reshard does not read; save their tensors as safetensors "
-    "(safetensors.torch.save_file)";
+    "PyTorch files, which are taken from a folder only if an index (pytorch_model.bin.index.json) "
+    "names them; give the path of a file";
 constexpr OtherFiles kOtherFiles[] = {
     {".distcp",
-     "the files of a PyTorch DCP checkpoint, which reshard does not read; merge them into one file "
-     "(torch.distributed.checkpoint.format_utils.dcp_to_torch_save), and save its tensors as "
-     "safetensors"},
+     "the files of a PyTorch DCP checkpoint without .metadata, which says what they hold; get it "
+     "from "
+     "where the files came from"},
     {".bin", kFromPyTorch},
     {".pt", kFromPyTorch},
     {".pth", kFromPyTorch},

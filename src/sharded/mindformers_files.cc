@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +19,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
+#include "src/sharded/listed_files.h"
 #include "src/sharded/slice_tables.h"
 #include "src/source/indexed_file.h"
 #include "src/source/listed_placement.h"
@@ -29,42 +29,11 @@
 namespace reshard {
 namespace {
 
-bool Wants(const SourceRequest& request, std::string_view name) {
-  return !request.wants || request.wants(name);
-}
-
 FoundSource NewSource() {
   FoundSource found;
   found.container = &kSafetensorsContainer;
   found.files_are_numbered = true;
   return found;
-}
-
-Result<ChosenFile> Pin(const SourceRequest& request, const std::string& relative, int64_t number) {
-  const std::string path = PathIn(request.path, relative);
-  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Storage::Of(path).Pin(path));
-  return ChosenFile{number, relative, request.files.Add(path, identity), identity};
-}
-
-// Adds the files of `names` to `found`. Returns the numbers of those that are not there.
-Result<std::vector<size_t>> AddFiles(const ShardedFolder& folder, const SourceRequest& request,
-                                     const std::vector<std::string>& names, FoundSource& found) {
-  std::vector<size_t> missing;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const std::string relative = folder.below + names[i];
-    found.indexed.push_back(PathIn(request.path, relative));
-    Result<ChosenFile> file = Pin(request, relative, static_cast<int64_t>(i));
-    if (file.status().code() != StatusCode::kNotFound) {
-      RESHARD_RETURN_IF_ERROR(file.status());
-      found.files.push_back(*std::move(file));
-      continue;
-    }
-    missing.push_back(i);
-    if (!request.files_may_be_missing) continue;
-    found.files.push_back(
-        {static_cast<int64_t>(i), relative, request.files.Add(found.indexed.back()), {}});
-  }
-  return missing;
 }
 
 // Returns the tensors with the boxes of their slices. They get their names in this source.
@@ -95,57 +64,16 @@ Result<PartList> PartsOf(const MindFormersMetadata& metadata, const std::string&
   return std::move(parts).Finish();
 }
 
-// Fails if a slice of a wanted tensor is in missing files only. Else warns of these.
-Status CheckMissing(const MindFormersMetadata& metadata, const std::vector<size_t>& missing,
-                    const PartList& parts, const SourceRequest& request, FoundSource& found) {
-  if (missing.empty() || request.files_may_be_missing) return {};
-  const std::string path = Escape(request.files.path(found.index->id));
-  FirstFew names;
-  for (const size_t file : missing) names.Add(Escape(metadata.files[file]));
-  const auto is_there = [&](const PartList::Part& part) {
-    return !std::binary_search(missing.begin(), missing.end(), static_cast<size_t>(part.rank()));
-  };
-  for (const PartList::Tensor& tensor : parts.tensors()) {
-    if (!Wants(request, tensor.name)) continue;
-    for (size_t i = 0; i < tensor.parts.size();) {
-      const auto replicas = PartList::ReplicasAt(tensor, i);
-      i += replicas.size();
-      if (std::any_of(replicas.begin(), replicas.end(), is_there)) continue;
-      return MismatchError(fmt::format(
-          "{}: names {} files, but {} {} missing: {}; no other file has box {} of {}. Complete the "
-          "folder, or leave such tensors out with `exclude`",
-          path, metadata.files.size(), missing.size(), missing.size() == 1 ? "is" : "are",
-          names.Joined(), ToString(replicas.front().box()), Quote(tensor.name)));
-    }
-  }
-  found.warnings.push_back(
-      {WarningCode::kMissingRanks,
-       fmt::format("{}: {} of its {} files {} missing, and others have the same slices: {}", path,
-                   missing.size(), metadata.files.size(), missing.size() == 1 ? "is" : "are",
-                   names.Joined())});
-  return {};
-}
-
-// Says which checkpoints of the folder are not read. `what` says what does not name them.
-void WarnOfOthers(const ShardedFolder& folder, const std::function<bool(const std::string&)>& reads,
-                  const std::string& what, FoundSource& found) {
-  FirstFew others;
-  for (const DirectoryEntry& entry : folder.entries) {
-    if (entry.is_directory || entry.name.starts_with('.')) continue;
-    if (!entry.name.ends_with(kSafetensorsContainer.extension)) continue;
-    if (reads(entry.name)) continue;
-    others.Add(Escape(entry.name));
-  }
-  if (others.count() == 0) return;
-  found.warnings.push_back(
-      {WarningCode::kFilesNotRead, fmt::format("{}, left out: {}", what, others.Joined())});
+// Whether a file is a checkpoint.
+bool IsSafetensors(const std::string& name) {
+  return !name.starts_with('.') && name.ends_with(kSafetensorsContainer.extension);
 }
 
 Result<FoundSource> ReadWithMetadata(const ShardedFolder& folder, const SourceRequest& request) {
   FoundSource found = NewSource();
   found.looks_into_all = true;
-  RESHARD_ASSIGN_OR_RETURN(found.index,
-                           Pin(request, folder.below + std::string(kMindFormersMetadataFile), 0));
+  RESHARD_ASSIGN_OR_RETURN(
+      found.index, PinFile(request, folder.below + std::string(kMindFormersMetadataFile), 0));
   const std::string& path = request.files.path(found.index->id);
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, request.files.OpenReader(found.index->id));
   RESHARD_ASSIGN_OR_RETURN(const MindFormersMetadata metadata,
@@ -154,20 +82,22 @@ Result<FoundSource> ReadWithMetadata(const ShardedFolder& folder, const SourceRe
     return MismatchError(fmt::format("{}: names no tensor", Escape(path)));
   }
   RESHARD_ASSIGN_OR_RETURN(const std::vector<size_t> missing,
-                           AddFiles(folder, request, metadata.files, found));
+                           AddListedFiles(folder, request, metadata.files, found));
   RESHARD_ASSIGN_OR_RETURN(PartList parts, PartsOf(metadata, path, request));
   const auto path_of = [&](int64_t number) { return found.indexed[static_cast<size_t>(number)]; };
   for (const PartList::Tensor& tensor : parts.tensors()) {
-    if (Wants(request, tensor.name)) {
+    if (IsWanted(request, tensor.name)) {
       RESHARD_RETURN_IF_ERROR(CheckCoverage(parts, tensor, path_of));
     }
   }
-  RESHARD_RETURN_IF_ERROR(CheckMissing(metadata, missing, parts, request, found));
-  const auto reads = [&](const std::string& name) {
-    return std::binary_search(metadata.files.begin(), metadata.files.end(), name);
+  RESHARD_RETURN_IF_ERROR(CheckMissingFiles(path, metadata.files, missing, parts, request, found));
+  const auto is_other = [&](const std::string& name) {
+    return IsSafetensors(name) &&
+           !std::binary_search(metadata.files.begin(), metadata.files.end(), name);
   };
-  WarnOfOthers(folder, reads,
-               fmt::format("{}: does not name these checkpoints beside it", Escape(path)), found);
+  WarnOfOtherFiles(folder, is_other,
+                   fmt::format("{}: does not name these checkpoints beside it", Escape(path)),
+                   found);
   RankedFiles ranks;
   ranks.is_folder = true;
   std::map<FileId, int64_t> numbers;
@@ -193,7 +123,7 @@ Result<FoundSource> ReadWithoutMetadata(const ShardedFolder& folder, const Sourc
     const auto name = entry.is_directory ? std::nullopt : ParseMindFormersName(entry.name);
     if (!name) continue;
     const auto number = static_cast<int64_t>(found.files.size());
-    RESHARD_ASSIGN_OR_RETURN(ChosenFile file, Pin(request, folder.below + entry.name, number));
+    RESHARD_ASSIGN_OR_RETURN(ChosenFile file, PinFile(request, folder.below + entry.name, number));
     const std::string& path = request.files.path(file.id);
     if (name->count != 1) {
       return MismatchError(fmt::format(
@@ -227,11 +157,13 @@ Result<FoundSource> ReadWithoutMetadata(const ShardedFolder& folder, const Sourc
   if (seen.empty()) {
     return MismatchError(fmt::format("{}: its files hold no tensor", Escape(request.path)));
   }
-  const auto reads = [](const std::string& name) { return ParseMindFormersName(name).has_value(); };
-  WarnOfOthers(folder, reads,
-               fmt::format("{}: has these checkpoints beside those of MindFormers 2.0",
-                           Escape(PathIn(request.path, folder.below))),
-               found);
+  const auto is_other = [](const std::string& name) {
+    return IsSafetensors(name) && !ParseMindFormersName(name);
+  };
+  WarnOfOtherFiles(folder, is_other,
+                   fmt::format("{}: has these checkpoints beside those of MindFormers 2.0",
+                               Escape(PathIn(request.path, folder.below))),
+                   found);
   found.placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts).Finish());
   return found;
 }

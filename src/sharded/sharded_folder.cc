@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "format/container_table/container_table.h"
+#include "format/dcp/dcp_names.h"
 #include "format/mindformers_metadata/file_names.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
 #include "src/sharded/shard_name.h"
+#include "src/sharded/torch_rank_files.h"
 
 namespace reshard {
 namespace {
@@ -60,6 +62,61 @@ bool IsOfMindFormers(const DirectoryEntry& entry) {
 // Whether an entry is of a folder of full tensors, or a shard.
 bool IsWhole(const DirectoryEntry& entry) {
   return !entry.is_directory && IsOfOther(entry) && !IsOfMindFormers(entry);
+}
+
+bool IsTorchRank(const DirectoryEntry& entry) {
+  return !entry.is_directory && ParseTorchRankName(entry.name).has_value();
+}
+
+// Returns the folder of files of torch.save, if these are its entries.
+Result<std::optional<ShardedFolder>> TorchRanksIn(const std::string& path,
+                                                  std::vector<DirectoryEntry> entries) {
+  FirstFew others;
+  for (const DirectoryEntry& entry : entries) {
+    if (IsOfOther(entry)) others.Add(Escape(entry.name));
+  }
+  if (others.count() > 0) {
+    const auto rank = std::find_if(entries.begin(), entries.end(), IsTorchRank);
+    return MismatchError(fmt::format(
+        "{}: holds files that ranks saved with torch.save ({}), and beside them {} of another "
+        "checkpoint; move one of the two into a folder of its own",
+        Escape(path), Escape(rank->name), others.Joined()));
+  }
+  return std::optional(ShardedFolder{ShardedFamily::kTorchRanks, "", std::move(entries)});
+}
+
+bool IsDcpMetadata(const DirectoryEntry& entry) {
+  return !entry.is_directory &&
+         (entry.name == kDcpMetadataFile || DcpMetadataRank(entry.name).has_value());
+}
+
+// Returns the folder of a DCP checkpoint, if these are its entries. Megatron puts a file of
+// torch.save beside it, and a metadata.json.
+Result<std::optional<ShardedFolder>> DcpIn(const std::string& path, std::string below,
+                                           std::vector<DirectoryEntry> entries) {
+  const auto metadata = std::find_if(entries.begin(), entries.end(), IsDcpMetadata);
+  FirstFew others;
+  for (const DirectoryEntry& entry : entries) {
+    if (IsOfOther(entry) || IsTorchRank(entry)) others.Add(Escape(entry.name));
+  }
+  if (others.count() > 0) {
+    return MismatchError(fmt::format(
+        "{}: holds a checkpoint of PyTorch's torch.distributed.checkpoint ({}), and beside it {} "
+        "of another one; move one of the two into a folder of its own",
+        Escape(PathIn(path, below)), Escape(metadata->name), others.Joined()));
+  }
+  return std::optional(ShardedFolder{ShardedFamily::kDcp, std::move(below), std::move(entries)});
+}
+
+// Fails if `path` is that of a file of a DCP checkpoint, which says nothing without the others.
+Status CheckIsNoDcpFile(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const bool is_of_dcp =
+      name.ends_with(kDcpExtension) || name == kDcpMetadataFile || DcpMetadataRank(name);
+  if (!is_of_dcp) return {};
+  return MismatchError(
+      fmt::format("{}: is one file of a PyTorch DCP checkpoint; give the folder that it lies in",
+                  Escape(path)));
 }
 
 bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
@@ -126,11 +183,20 @@ Result<std::optional<ShardedFolder>> LatestIn(const std::string& path,
 Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path) {
   const Storage& storage = Storage::Of(path);
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, storage.KindOf(path));
-  if (kind != PathKind::kDirectory) return std::optional<ShardedFolder>();
+  if (kind != PathKind::kDirectory) {
+    RESHARD_RETURN_IF_ERROR(CheckIsNoDcpFile(path));
+    return std::optional<ShardedFolder>();
+  }
   RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(path));
+  if (std::any_of(entries.begin(), entries.end(), IsDcpMetadata)) {
+    return DcpIn(path, "", std::move(entries));
+  }
   // Megatron writes a file of that name, too.
   if (Has(entries, kLatestIteration) && std::none_of(entries.begin(), entries.end(), IsWhole)) {
     return LatestIn(path, entries);
+  }
+  if (std::any_of(entries.begin(), entries.end(), IsTorchRank)) {
+    return TorchRanksIn(path, std::move(entries));
   }
   const bool has_metadata = Has(entries, kMindFormersMetadataFile);
   const auto files = std::count_if(entries.begin(), entries.end(), IsOfMindFormers);

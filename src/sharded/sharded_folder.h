@@ -17,6 +17,8 @@ namespace reshard {
 enum class ShardedFamily {
   kHuggingFaceShards,  // of PyTorch's HuggingFaceStorageWriter
   kMindFormers,        // checkpoint 2.0
+  kDcp,                // of PyTorch's distributed checkpoint
+  kTorchRanks,         // a file of torch.save for each rank of FSDP
 };
 
 struct ShardedFolder {

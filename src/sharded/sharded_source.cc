@@ -3,18 +3,37 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
+#include "src/sharded/dcp_files.h"
 #include "src/sharded/mindformers_files.h"
 #include "src/sharded/shard_files.h"
 #include "src/sharded/sharded_folder.h"
+#include "src/sharded/torch_rank_files.h"
 
 namespace reshard {
+namespace {
+
+using FamilyReader = Result<FoundSource> (*)(const ShardedFolder&, const SourceRequest&);
+
+FamilyReader ReaderOf(ShardedFamily family) {
+  switch (family) {
+    case ShardedFamily::kMindFormers:
+      return ReadMindFormers;
+    case ShardedFamily::kTorchRanks:
+      return ReadTorchRanks;
+    case ShardedFamily::kDcp:
+      return ReadDcp;
+    default:
+      return ReadShards;
+  }
+}
+
+}  // namespace
 
 Result<std::optional<FoundSource>> FindShardedSource(const SourceRequest& request) {
   RESHARD_ASSIGN_OR_RETURN(const std::optional<ShardedFolder> folder,
                            FindShardedFolder(request.path));
   if (!folder) return std::optional<FoundSource>();
-  const auto read = folder->family == ShardedFamily::kMindFormers ? ReadMindFormers : ReadShards;
-  RESHARD_ASSIGN_OR_RETURN(FoundSource found, read(*folder, request));
+  RESHARD_ASSIGN_OR_RETURN(FoundSource found, ReaderOf(folder->family)(*folder, request));
   return std::optional(std::move(found));
 }
 

@@ -50,7 +50,7 @@ class FamilyTables {
   // expected tensor.
   virtual Result<IndexedFile> Choose(IndexedFile read, const std::string& path) = 0;
   // As CoveredByCrc of indexed_file.h.
-  virtual Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) const {
+  virtual Result<std::optional<uint64_t>> CoveredByCrc(SourceFiles& files, FileId file) const {
     return reshard::CoveredByCrc(files, file);
   }
   // Returns warnings, once Choose was called for each file.

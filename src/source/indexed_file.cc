@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "format/container_table/container_table.h"
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
 namespace reshard {
@@ -50,9 +51,25 @@ Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const Memory
   return IndexedFile(file, 0, TableOfFile{std::move(none).Finish(), std::nullopt, false});
 }
 
-Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
+Status CheckNoneUnread(const IndexedFile& file, std::string_view path,
+                       const std::function<Result<bool>(const std::string& name)>& wants) {
+  const UnreadTensor* first = nullptr;
+  FirstFew others;
+  for (const UnreadTensor& tensor : file.beside().unread) {
+    RESHARD_ASSIGN_OR_RETURN(const bool wanted, wants(tensor.name));
+    if (!wanted) continue;
+    if (first != nullptr) others.Add(Quote(tensor.name));
+    if (first == nullptr) first = &tensor;
+  }
+  if (first == nullptr) return {};
+  return UnsupportedError(fmt::format(
+      "{}: tensor {}: {}{}", Escape(path), Quote(first->name), first->why,
+      others.count() == 0 ? "" : fmt::format(" (likewise, tensors {})", others.Joined())));
+}
+
+Result<std::optional<uint64_t>> CoveredByCrc(SourceFiles& files, FileId file) {
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
-  if (reader.decryption() != Decryption::kNone) return std::optional<ByteRange>();
+  if (reader.decryption() != Decryption::kNone) return std::optional<uint64_t>();
   return CoveredByCrc(BytesOf(reader, files.path(file)));
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ class IndexedFile {
         crc_(std::move(read.crc)),
         states_redundancy_(read.states_redundancy),
         shards_(std::move(read.shards)),
+        content_crcs_(std::move(read.content_crcs)),
+        beside_(std::move(read.beside)),
         table_(std::move(read.table)) {}
 
   IndexedFile(IndexedFile&&) = default;
@@ -51,12 +54,19 @@ class IndexedFile {
   const FileTable& table() const { return *table_; }
   // The CRC-32 that the file states about itself, if it does. It is not checked here.
   const std::optional<StatedCrc>& crc() const { return crc_; }
+  // The same of parts of its contents.
+  const std::vector<ContentCrc>& content_crcs() const { return content_crcs_; }
+  bool states_crc() const { return crc_ || !content_crcs_.empty(); }
   bool states_redundancy() const { return states_redundancy_; }  // TableOfFile
+  const BesideArrays& beside() const { return beside_; }
   const StatedShards& shards() const { return shards_; }
   // Whether indexing such a file from a disk mostly waits, without keeping disk or processor busy.
   bool IsWaitedFor() const;
   // About the bytes of memory of this object, its table included.
-  size_t memory() const { return sizeof(IndexedFile) + shards_.memory() + table_->memory(); }
+  size_t memory() const {
+    return sizeof(IndexedFile) + shards_.memory() + content_crcs_.capacity() * sizeof(ContentCrc) +
+           beside_.memory() + table_->memory();
+  }
 
   // Its table, which other files may have as well.
   const std::shared_ptr<const FileTable>& shared_table() const { return table_; }
@@ -69,6 +79,8 @@ class IndexedFile {
   std::optional<StatedCrc> crc_;
   bool states_redundancy_ = false;
   StatedShards shards_;
+  std::vector<ContentCrc> content_crcs_;
+  BesideArrays beside_;
   std::shared_ptr<const FileTable> table_;
 };
 
@@ -90,10 +102,15 @@ Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryC
 Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const MemoryCheck& memory = {},
                                    const std::shared_ptr<const FileTable>& like = nullptr);
 
-// Returns the bytes that the file's CRC-32 covers, if it states one, as in StatedCrc::covered.
-// Indexes only files that may state one (Container::covered_by_crc). An encrypted file states none.
-// Any thread. Errors: kCorrupt for an invalid CRC-32; as SourceFiles.
-Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file);
+// Fails with kUnsupported if tensors of `file` cannot be read and `wants` takes them, by their
+// names in the file; `path` is for messages. Errors: also as `wants`.
+Status CheckNoneUnread(const IndexedFile& file, std::string_view path,
+                       const std::function<Result<bool>(const std::string& name)>& wants);
+
+// Returns how many bytes the file's CRC-32s cover; no value if it states none. Indexes only files
+// that may state one (Container::covered_by_crc). An encrypted file states none. Any thread.
+// Errors: kCorrupt for an invalid CRC-32; as SourceFiles.
+Result<std::optional<uint64_t>> CoveredByCrc(SourceFiles& files, FileId file);
 
 }  // namespace reshard
 

@@ -63,7 +63,7 @@ Result<TableHandle> Source::Open(RankEntry& entry) const {
   RESHARD_ASSIGN_OR_RETURN(TableHandle index, tables_.Get(entry.file));
   if (entry.table != index->table().id()) {
     placement_.Saw(entry.rank, entry.file, index->table());
-    entry.no_crc = !index->crc();
+    entry.no_crc = !index->states_crc();
     {
       const std::lock_guard lock(metadata_mutex_);
       entry.metadata = index->table().metadata();

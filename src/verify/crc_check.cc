@@ -61,19 +61,55 @@ Status CheckArrays(SourceFiles& files, const IndexedFile& file,
                   Escape(files.path(file.file())), stated, crc.mindspore));
 }
 
+// Calls `take` with the bytes of `range`, in order.
+Status ReadInSteps(SourceFiles& files, FileId file, ByteRange range,
+                   const std::function<void(std::span<const std::byte>)>& take,
+                   const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
+  return InSteps(range, kWindowBytes, stop, progress, [&](ByteRange part) -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const Window window, files.Open(file, part.offset, part.length));
+    return window.Read([&](const std::byte* data) { take({data, part.length}); });
+  });
+}
+
+// The parameters whose contents lie in `range`, for messages.
+std::string NamesIn(const IndexedFile& file, ByteRange range) {
+  FirstFew names;
+  for (const StoredArray& array : file.arrays()) {
+    const bool inside = std::any_of(
+        array.content.begin(), array.content.end(),
+        [range](const ByteRange& content) { return Overlap(content, range).length > 0; });
+    if (inside) names.Add(Quote(array.name));
+  }
+  return names.count() == 0 ? "no parameter" : names.Joined();
+}
+
+Status CheckContents(SourceFiles& files, const IndexedFile& file,
+                     const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
+  for (const ContentCrc& stated : file.content_crcs()) {
+    Crc32 crc;
+    RESHARD_RETURN_IF_ERROR(ReadInSteps(
+        files, file.file(), stated.covered,
+        [&crc](std::span<const std::byte> bytes) { crc.Update(bytes); }, progress, stop));
+    if (crc.value() == stated.value) continue;
+    return CorruptError(fmt::format(
+        "{}: the directory states CRC-32 {:08x} for the {} bytes at {} ({}), they have {:08x}; the "
+        "file is damaged: take another copy",
+        Escape(files.path(file.file())), stated.value, stated.covered.length, stated.covered.offset,
+        NamesIn(file, stated.covered), crc.value()));
+  }
+  return {};
+}
+
 Status CheckBytes(SourceFiles& files, FileId file, const StatedCrc& stated,
                   const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
   const bool may_lack = !stated.may_lack.empty();
   Crc32 crc;
   CrcWithout crc_without(stated.may_lack, stated.covered.offset);
-  const auto add = [&](ByteRange part) -> Status {
-    RESHARD_ASSIGN_OR_RETURN(const Window window, files.Open(file, part.offset, part.length));
-    return window.Read([&](const std::byte* data) {
-      crc.Update({data, part.length});
-      if (may_lack) crc_without.Update({data, part.length});
-    });
+  const auto add = [&](std::span<const std::byte> bytes) {
+    crc.Update(bytes);
+    if (may_lack) crc_without.Update(bytes);
   };
-  RESHARD_RETURN_IF_ERROR(InSteps(stated.covered, kWindowBytes, stop, progress, add));
+  RESHARD_RETURN_IF_ERROR(ReadInSteps(files, file, stated.covered, add, progress, stop));
   if (crc.value() == stated.value) return {};
   if (may_lack && crc_without.value() == stated.value) return {};
   return CorruptError(
@@ -86,6 +122,8 @@ Status CheckBytes(SourceFiles& files, FileId file, const StatedCrc& stated,
 
 Status CheckCrc(SourceFiles& files, const IndexedFile& file,
                 const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
+  RESHARD_RETURN_IF_ERROR(CheckContents(files, file, progress, stop));
+  if (!file.crc()) return {};
   if (file.crc()->of == StatedCrc::Of::kArrays) return CheckArrays(files, file, progress, stop);
   return CheckBytes(files, file.file(), *file.crc(), progress, stop);
 }

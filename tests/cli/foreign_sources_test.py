@@ -48,7 +48,6 @@ def make(case):
         case.write(f"dcp/__{rank}_0.distcp", b"PK\x03\x04")
     case.write("mf2/iteration_00000001/metadata.json", {"state_dict_metadata": {}})
     case.write("mf2/latest_checkpointed_iteration.txt", b"1")
-    case.write("dcp/.metadata", b"\x80\x04")
     case.write("s.json", {"current_stage": 0, "parallel_strategy_item": {},
                           "parallel_layout_item": {name: {
                               "dev_matrix": [2], "tensor_map": [0], "opt_weight_shard_step": 0,
@@ -66,10 +65,10 @@ ROWS = [
     ("lfs.safetensors", ["Git LFS pointer"], []),
     ("lfs_rank", ["Git LFS pointer"], []),
     ("model.gguf", ["a GGUF file"], []),
-    ("zip.pt", ["PyTorch", "safetensors"], []),
-    ("pickle.pt", ["pickle", "safetensors"], []),
+    ("zip.pt", ["zip.pt", "end record of a zip"], []),
+    ("pickle.pt", ["pickle", "again with torch"], []),
     ("sums.sha256", ["a file of checksums"], []),
-    ("torch", ["PyTorch files", "(pytorch_model.bin)", "safetensors"], ["{rank}"]),
+    ("torch", ["PyTorch files", "(pytorch_model.bin)", "the path of a file"], ["{rank}"]),
     (f"stale/{INDEX}", ["the index of a folder of full tensors; give the folder"], []),
     ("diffusers", ["a diffusers pipeline", "unet", "vae"], ["{rank}"]),
     ("diffusers/model_index.json", ["diffusers"], []),
@@ -79,7 +78,7 @@ ROWS = [
     ("mf2/iteration_00000001", ["metadata.json", "storage_data"], ["{rank}"]),
     ("mf2/iteration_00000001/metadata.json", ["MindFormers 2.0"], []),
     ("dcp_hf", ["shard-00001", "lacks the metadata DCP_SHARDING_INFO"], ["{rank}"]),
-    ("dcp", ["PyTorch DCP", "dcp_to_torch_save"], ["{rank}"]),
+    ("dcp", ["PyTorch DCP", "without .metadata"], ["{rank}"]),
 ]
 
 

@@ -23,15 +23,18 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
+    {"dcp_metadata", FuzzDcpMetadata},
     {"encrypted_blocks", FuzzEncryptedBlocks},
     {"file_table", FuzzFileTable},
     {"group_info", FuzzGroupInfo},
     {"manifest", FuzzManifest},
     {"mind_formers_metadata", FuzzMindFormersMetadata},
     {"part_record", FuzzPartRecord},
+    {"pickle", FuzzPickle},
     {"plan", FuzzPlan},
     {"rename_map", FuzzRenameMap},
     {"sharding_info", FuzzShardingInfo},
+    {"torch_zip", FuzzTorchZip},
     {"weight_map", FuzzWeightMap},
     {"strategy_json", FuzzStrategyJson},
     {"strategy_protobuf", FuzzStrategyProtobuf},

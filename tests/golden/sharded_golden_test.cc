@@ -170,6 +170,15 @@ INSTANTIATE_TEST_SUITE_P(MindFormers, WholeTest,
                                          "mindformers2/case_004", "mindformers2/case_005",
                                          "mindformers2/case_006", "mindformers2/case_007"));
 
+INSTANTIATE_TEST_SUITE_P(
+    Dcp, WholeTest,
+    testing::Values("dcp/case_000", "dcp/case_001", "dcp/case_002", "dcp/case_003", "dcp/case_004",
+                    "dcp/case_005", "dcp/case_007", "dcp/case_008", "dcp/case_009", "dcp/case_010",
+                    "dcp/case_011", "dcp/case_012", "dcp/case_013", "dcp/case_014", "dcp/case_015",
+                    "dcp/case_016", "dcp/case_017", "dcp/case_018", "dcp/case_020"));
+
+INSTANTIATE_TEST_SUITE_P(TorchRanks, WholeTest, testing::Values("torch_ranks/case_000"));
+
 struct Refused {
   std::string folder;
   StatusCode code = StatusCode::kMismatch;
@@ -224,6 +233,21 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"mindformers2/case_021",
                             StatusCode::kCorrupt,
                             {"metadata.json", "slice 2 is beyond axis_fragmentations"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Dcp, RefusedTest,
+    testing::Values(
+        Refused{"dcp/case_006", StatusCode::kUnsupported, {"item at", "transposed"}},
+        Refused{
+            "dcp/case_021", StatusCode::kUnsupported, {".metadata", "stored through test.xor/1"}},
+        Refused{"dcp/case_022", StatusCode::kUnsupported, {"__0_0.distcp", "a conjugate view"}},
+        Refused{"dcp/case_024",
+                StatusCode::kCorrupt,
+                {".metadata",
+                 "top object is posix.system(..), expected Metadata; "
+                 "nothing was executed"}},
+        Refused{"dcp/case_025", StatusCode::kMismatch, {".metadata", "1 is missing: __1_0.distcp"}},
+        Refused{"dcp/case_026", StatusCode::kCorrupt, {".metadata", "opcode FRAME"}}));
 
 }  // namespace
 }  // namespace reshard

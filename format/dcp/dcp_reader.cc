@@ -1,0 +1,247 @@
+#include "format/dcp/dcp_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "format/dcp/dcp_records.h"
+#include "format/pickle/pickle_reader.h"
+#include "reshard/parameters.h"
+#include "src/base/json_string.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/tensor/byte_box.h"
+
+namespace reshard {
+namespace {
+
+// Joins the tables of a .metadata, and proves that they fit.
+class DcpResolver {
+ public:
+  DcpResolver(const Pickle& pickle, DcpRecords& records, const MemoryCheck& memory)
+      : pickle_(pickle), records_(records), memory_(memory) {}
+
+  Result<DcpMetadata> Resolve() && {
+    RESHARD_ASSIGN_OR_RETURN(const PickleValue* const names, TableOf("state_dict_metadata"));
+    RESHARD_ASSIGN_OR_RETURN(const PickleValue* const items, TableOf("storage_data"));
+    RESHARD_RETURN_IF_ERROR(TakeNames(*names));
+    RESHARD_RETURN_IF_ERROR(TakeItems(*items));
+    made_.chunks.reserve(records_.chunk_count());
+    for (size_t i = 0; i < sources_.size(); ++i) RESHARD_RETURN_IF_ERROR(TakeChunks(i));
+    made_.files = records_.TakeFiles();
+    made_.numbers = records_.TakeNumbers();
+    return std::move(made_);
+  }
+
+ private:
+  // An entry of storage_data for a tensor.
+  struct Stored {
+    uint32_t tensor = 0;
+    DcpRecords::Numbers offsets;
+    const DcpRecords::Item* item = nullptr;
+  };
+
+  template <typename... Values>
+  Status Corrupt(const DcpTensor& tensor, fmt::format_string<Values...> text,
+                 Values&&... values) const {
+    return CorruptError(fmt::format("{}: {}", Quote(tensor.name),
+                                    fmt::format(text, std::forward<Values>(values)...)));
+  }
+
+  // Returns a dict of the metadata.
+  Result<const PickleValue*> TableOf(std::string_view member) const {
+    const PickleValue& top = pickle_.top();
+    const bool is_metadata =
+        top.kind == PickleKind::kNode && DcpClassOf(pickle_.Global(top)) == DcpClass::kMetadata;
+    if (!is_metadata) {
+      return CorruptError(
+          fmt::format("top object is {}, expected Metadata; "
+                      "nothing was executed",
+                      pickle_.Shown(top)));
+    }
+    const PickleValue& state = pickle_.State(top);
+    const PickleValue* const table =
+        state.kind == PickleKind::kDict ? pickle_.Find(state, member) : nullptr;
+    if (table != nullptr && table->kind == PickleKind::kDict) return table;
+    return CorruptError(fmt::format("{}: expected a dict, found {}", member,
+                                    table == nullptr ? "none" : pickle_.Shown(*table)));
+  }
+
+  // Takes state_dict_metadata.
+  Status TakeNames(const PickleValue& table) {
+    const std::span<const PickleValue> items = pickle_.Items(table);
+    for (size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (items[i].kind != PickleKind::kText || !IsUtf8(pickle_.Text(items[i]))) {
+        return CorruptError(
+            fmt::format("state_dict_metadata: expected a name, found {}", pickle_.Shown(items[i])));
+      }
+      const std::string_view name = pickle_.Text(items[i]);
+      const DcpRecords::Tensor* const tensor = records_.AsTensor(items[i + 1]);
+      const auto number = static_cast<uint32_t>(sources_.size());
+      if (!numbers_.try_emplace(name, tensor == nullptr ? kNoTensor : number).second) {
+        return CorruptError(fmt::format("state_dict_metadata: {} occurs twice", Quote(name)));
+      }
+      if (tensor != nullptr) {
+        RESHARD_RETURN_IF_ERROR(TakeTensor(name, *tensor));
+      } else if (IsObject(items[i + 1])) {
+        made_.objects.push_back({std::string(name)});
+      } else {
+        return UnsupportedError(
+            fmt::format("{}: expected TensorStorageMetadata or BytesStorageMetadata, found {}",
+                        Quote(name), pickle_.Shown(items[i + 1])));
+      }
+      if (i % kMemoryCheckInterval == 0) RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
+    }
+    return {};
+  }
+
+  bool IsObject(const PickleValue& value) const {
+    return value.kind == PickleKind::kNode &&
+           DcpClassOf(pickle_.Global(value)) == DcpClass::kObject;
+  }
+
+  Status TakeTensor(std::string_view name, const DcpRecords::Tensor& source) {
+    const DcpRecords::Properties& properties = records_.properties(source);
+    const std::span<const int64_t> size = records_.At(source.size);
+    sources_.push_back(&source);
+    DcpTensor& tensor = made_.tensors.emplace_back();
+    tensor.name = name;
+    tensor.dtype = properties.dtype;
+    tensor.unsupported = properties.unsupported;
+    tensor.full.assign(size.begin(), size.end());
+    if (TensorBytes(tensor.full, tensor.dtype.value_or(DType::kInt8))) return {};
+    return Corrupt(tensor, "size {} has too many bytes", FirstNumbers(tensor.full));
+  }
+
+  // Takes storage_data. Entries of names without metadata have no meaning.
+  Status TakeItems(const PickleValue& table) {
+    const std::span<const PickleValue> items = pickle_.Items(table);
+    RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, items.size() / 2 * sizeof(Stored)));
+    stored_.reserve(items.size() / 2);
+    for (size_t i = 0; i + 1 < items.size(); i += 2) {
+      const DcpRecords::Index* const index = records_.AsIndex(items[i]);
+      const DcpRecords::Item* const item = records_.AsItem(items[i + 1]);
+      if (index == nullptr || item == nullptr) {
+        return UnsupportedError(
+            fmt::format("storage_data: expected MetadataIndex and _StorageInfo, found {} and {}",
+                        pickle_.Shown(items[i]), pickle_.Shown(items[i + 1])));
+      }
+      const auto found = numbers_.find(index->name);
+      if (found == numbers_.end() || found->second == kNoTensor) continue;
+      stored_.push_back({found->second, index->offsets, item});
+    }
+    std::sort(stored_.begin(), stored_.end(),
+              [this](const Stored& a, const Stored& b) { return IsBefore(a, b); });
+    const auto twice =
+        std::adjacent_find(stored_.begin(), stored_.end(),
+                           [this](const Stored& a, const Stored& b) { return !IsBefore(a, b); });
+    if (twice == stored_.end()) return {};
+    return Corrupt(made_.tensors[twice->tensor], "storage_data has the chunk at {} twice",
+                   ShownNumbers(twice->offsets));
+  }
+
+  bool IsBefore(const Stored& a, const Stored& b) const {
+    if (a.tensor != b.tensor) return a.tensor < b.tensor;
+    const std::span<const int64_t> left = records_.At(a.offsets);
+    const std::span<const int64_t> right = records_.At(b.offsets);
+    return std::lexicographical_compare(left.begin(), left.end(), right.begin(), right.end());
+  }
+
+  std::string ShownNumbers(const DcpRecords::Numbers& numbers) const {
+    const std::span<const int64_t> all = records_.At(numbers);
+    return FirstNumbers({all.begin(), all.end()});
+  }
+
+  Status TakeChunks(size_t number) {
+    const DcpRecords::Tensor& source = *sources_[number];
+    DcpTensor& tensor = made_.tensors[number];
+    tensor.first_chunk = made_.chunks.size();
+    tensor.chunk_count = source.chunk_count;
+    for (size_t i = 0; i < source.chunk_count; ++i) {
+      RESHARD_RETURN_IF_ERROR(TakeChunk(number, records_.chunk(source.first_chunk + i)));
+      if (++taken_ % kMemoryCheckInterval == 0) RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
+    }
+    return {};
+  }
+
+  Status TakeChunk(size_t number, const DcpRecords::Chunk& source) {
+    DcpTensor& tensor = made_.tensors[number];
+    RESHARD_RETURN_IF_ERROR(CheckInside(tensor, source));
+    DcpChunk chunk{source.offsets.first(), source.sizes.first(), std::nullopt};
+    const std::span<const int64_t> extent = records_.At(source.sizes);
+    const bool is_empty = std::find(extent.begin(), extent.end(), 0) != extent.end();
+    const Stored wanted{static_cast<uint32_t>(number), source.offsets, nullptr};
+    const auto found =
+        std::lower_bound(stored_.begin(), stored_.end(), wanted,
+                         [this](const Stored& a, const Stored& b) { return IsBefore(a, b); });
+    if (found != stored_.end() && !IsBefore(wanted, *found)) {
+      chunk.item = DcpItem{found->item->file, found->item->range};
+      if (found->item->transform != 0) {
+        tensor.dtype.reset();
+        tensor.unsupported =
+            "bytes that were stored through " + records_.transforms()[found->item->transform];
+      }
+    } else if (!is_empty) {
+      return Corrupt(tensor, "storage_data has no item for the chunk at {}",
+                     ShownNumbers(source.offsets));
+    }
+    made_.chunks.push_back(chunk);
+    return {};
+  }
+
+  Status CheckInside(const DcpTensor& tensor, const DcpRecords::Chunk& chunk) const {
+    const std::span<const int64_t> begin = records_.At(chunk.offsets);
+    const std::span<const int64_t> extent = records_.At(chunk.sizes);
+    bool is_inside = begin.size() == tensor.full.size() && extent.size() == begin.size();
+    for (size_t d = 0; is_inside && d < begin.size(); ++d) {
+      is_inside = extent[d] <= tensor.full[d] && begin[d] <= tensor.full[d] - extent[d];
+    }
+    if (is_inside) return {};
+    return Corrupt(tensor, "the chunk at {} of sizes {} is not inside of its size {}",
+                   ShownNumbers(chunk.offsets), ShownNumbers(chunk.sizes),
+                   FirstNumbers(tensor.full));
+  }
+
+  static constexpr uint32_t kNoTensor = UINT32_MAX;
+
+  const Pickle& pickle_;
+  DcpRecords& records_;
+  const MemoryCheck& memory_;
+  DcpMetadata made_;
+  std::vector<const DcpRecords::Tensor*> sources_;          // of made_.tensors
+  std::unordered_map<std::string_view, uint32_t> numbers_;  // of tensors; kNoTensor for objects
+  std::vector<Stored> stored_;                              // by tensor and offsets
+  uint64_t taken_ = 0;
+};
+
+Result<DcpMetadata> Parse(std::string_view bytes, const MemoryCheck& memory) {
+  DcpRecords records(bytes.size());
+  const PickleCollapse collapse = [&records](const Pickle& pickle, const PickleValue& node) {
+    return records.Collapse(pickle, node);
+  };
+  RESHARD_ASSIGN_OR_RETURN(const Pickle pickle, ReadPickle(bytes, collapse, memory));
+  return DcpResolver(pickle, records, memory).Resolve();
+}
+
+}  // namespace
+
+Result<DcpMetadata> ReadDcpMetadata(const FileBytes& file, const MemoryCheck& memory) {
+  if (file.size > kMostDcpMetadata) {
+    return ResourceExhaustedError(fmt::format("{}: {}; the metadata may have at most {}",
+                                              Escape(file.path), FormatBytes(file.size),
+                                              FormatBytes(kMostDcpMetadata)));
+  }
+  RESHARD_RETURN_IF_ERROR(CheckMemory(memory, file.size));
+  std::vector<std::byte> bytes(file.size);
+  if (!bytes.empty()) RESHARD_RETURN_IF_ERROR(file.read(0, bytes));
+  Result<DcpMetadata> metadata =
+      Parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, memory);
+  RESHARD_RETURN_IF_ERROR(InFile(file.path, metadata.status()));
+  return metadata;
+}
+
+}  // namespace reshard

@@ -1,0 +1,173 @@
+#include "format/torch_zip/torch_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "format/pickle/pickle_reader.h"
+#include "format/torch_zip/dtensor.h"
+#include "format/torch_zip/state_dict.h"
+#include "format/torch_zip/torch_archive.h"
+#include "format/torch_zip/torch_tensor.h"
+#include "format/torch_zip/torch_zip_container.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+// The most memory for the values of data.pkl. A DTensor takes some 25 bytes for each of its own.
+// ReadPickle asks after each MiB.
+constexpr uint64_t kLeastPickleMiB = 16;
+constexpr uint64_t kPickleMemoryPerByte = 36;
+
+// Local headers that are requested ahead, each at its own place.
+constexpr size_t kMostAhead = 15;
+
+// Makes the table of a file.
+class TorchTableReader {
+ public:
+  TorchTableReader(const Pickle& pickle, TorchArchive& archive, const MemoryCheck& memory)
+      : pickle_(pickle), archive_(archive), dtensors_(pickle, archive, memory), memory_(memory) {}
+
+  // Errors: without a path.
+  Status Take(const std::string& path, const PickleValue& value) {
+    const Status status = Add(path, value);
+    if (status.code() == StatusCode::kUnsupported) {
+      names_bytes_ += sizeof(UnreadTensor) + path.size() + status.message().size();
+      beside_.unread.push_back({path, status.message()});
+    } else if (!status.ok()) {
+      return status.WithMessage(fmt::format("tensor {}: {}", Quote(path), status.message()));
+    }
+    if (names_bytes_ + tensors_.size() * sizeof(Named) > kMaxTableBytes) {
+      return ResourceExhaustedError(fmt::format("its table of {} tensors takes more than {} MiB",
+                                                tensors_.size(), kMaxTableBytes >> 20));
+    }
+    return tensors_.size() % kMemoryCheckInterval == 0 ? CheckMemory(memory_) : Status();
+  }
+
+  Result<TableOfFile> Finish(uint64_t others) && {
+    RESHARD_RETURN_IF_ERROR(FindContents());
+    TableBuilder builder(kTorchZipContainer);
+    TableOfFile read{.table = nullptr, .crc = {}};
+    read.beside = std::move(beside_);
+    read.beside.values = others;
+    read.shards.mesh = std::move(mesh_);
+    for (Named& tensor : tensors_) {
+      ByteRange content{0, 0};
+      if (tensor.storage != nullptr) {
+        const ByteRange& member = contents_.at(tensor.storage);
+        content = {member.offset + tensor.place.offset, tensor.place.length};
+      }
+      builder.Add({.name = tensor.name,
+                   .kind = ArrayKind::kTensor,
+                   .dtype = tensor.dtype,
+                   .shape = tensor.shape,
+                   .bytes = content.length,
+                   .framed = {&content, 1},
+                   .content = {&content, 1},
+                   .map_tensor = {}});
+    }
+    builder.SortByContent();
+    RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, builder.BytesToFinish()));
+    for (const auto& [member, content] : contents_) {
+      read.content_crcs.push_back({content, member->crc});
+    }
+    read.table = std::move(builder).Finish();
+    if (const auto twice = read.table->FindTwice()) {
+      return archive_.InPickle(
+          CorruptError(fmt::format("tensor {}: its name occurs twice", Quote(twice->first->name))));
+    }
+    return read;
+  }
+
+ private:
+  struct Named {
+    std::string name;
+    DType dtype;
+    Shape shape;
+    ByteRange place;
+    const ZipMember* storage;  // null: no content
+  };
+
+  Status Add(const std::string& path, const PickleValue& value) {
+    const PickleValue* const local = LocalTensorOf(pickle_, value);
+    if (local != nullptr) {
+      RESHARD_ASSIGN_OR_RETURN(MeshTensor whole, dtensors_.Read(path, value));
+      if (whole.is_cut()) mesh_.push_back(std::move(whole));
+    }
+    RESHARD_ASSIGN_OR_RETURN(TorchTensor tensor,
+                             ReadTorchTensor(pickle_, local == nullptr ? value : *local));
+    RESHARD_ASSIGN_OR_RETURN(const ZipMember* const storage, archive_.StorageOf(tensor));
+    names_bytes_ += path.size();
+    tensors_.push_back({path, tensor.dtype, std::move(tensor.shape), tensor.place,
+                        tensor.place.length == 0 ? nullptr : storage});
+    return {};
+  }
+
+  // Reads the local headers of all members that hold a tensor, in file order.
+  Status FindContents() {
+    for (const Named& tensor : tensors_) {
+      if (tensor.storage != nullptr) contents_.emplace(tensor.storage, ByteRange{});
+    }
+    auto ahead = contents_.begin();
+    size_t done = 0;
+    size_t asked = 0;
+    for (auto& [member, content] : contents_) {
+      for (; ahead != contents_.end() && asked < done + kMostAhead; ++ahead, ++asked) {
+        RESHARD_RETURN_IF_ERROR(archive_.directory().PrefetchHeader(*ahead->first));
+      }
+      RESHARD_ASSIGN_OR_RETURN(content, archive_.directory().ContentOf(*member));
+      if (++done % kMemoryCheckInterval == 0) RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
+    }
+    return {};
+  }
+
+  const Pickle& pickle_;
+  TorchArchive& archive_;
+  DTensorReader dtensors_;
+  const MemoryCheck& memory_;
+  std::vector<Named> tensors_;
+  std::vector<MeshTensor> mesh_;
+  BesideArrays beside_;
+  size_t names_bytes_ = 0;
+  // In file order: members of a directory lie side by side in that order.
+  std::map<const ZipMember*, ByteRange> contents_;
+};
+
+}  // namespace
+
+Likeness LikenessOfTorchZip(std::span<const std::byte> head) {
+  constexpr std::string_view kZip("PK\3\4");
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  return text.starts_with(kZip) ? Likeness::kCertain : Likeness::kNone;
+}
+
+Result<TableOfFile> ReadTorchTable(const FileBytes& file, const MemoryCheck& memory) {
+  RESHARD_ASSIGN_OR_RETURN(TorchArchive archive, TorchArchive::Open(file, {0, file.size}, memory));
+  RESHARD_ASSIGN_OR_RETURN(const std::string bytes, archive.ReadPickleBytes(memory));
+  uint64_t left = kLeastPickleMiB + (kPickleMemoryPerByte * bytes.size() >> 20);
+  const MemoryCheck bounded = [&](uint64_t more) -> Status {
+    if (left-- > 0) return CheckMemory(memory, more);
+    return ResourceExhaustedError(
+        fmt::format("its values take more than {} times its {} bytes in memory",
+                    kPickleMemoryPerByte, bytes.size()));
+  };
+  const Result<Pickle> pickle = ReadPickle(bytes, {}, bounded);
+  RESHARD_RETURN_IF_ERROR(archive.InPickle(pickle.status()));
+  TorchTableReader reader(*pickle, archive, memory);
+  const Result<uint64_t> others = ForEachTorchTensor(
+      *pickle, bytes.size(), [&](const std::string& path, const PickleValue& tensor) {
+        return reader.Take(path, tensor);
+      });
+  RESHARD_RETURN_IF_ERROR(archive.InPickle(others.status()));
+  return std::move(reader).Finish(*others);
+}
+
+}  // namespace reshard

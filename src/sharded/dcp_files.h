@@ -1,0 +1,18 @@
+// Checkpoints of PyTorch's distributed checkpoint, DCP, Megatron's torch_dist included: files with
+// chunks of tensors, and metadata that says where each chunk lies (format/dcp/SPEC.md).
+#ifndef RESHARD_SRC_SHARDED_DCP_FILES_H_
+#define RESHARD_SRC_SHARDED_DCP_FILES_H_
+
+#include "reshard/status.h"
+#include "src/sharded/sharded_folder.h"
+#include "src/source/found_source.h"
+
+namespace reshard {
+
+// Reads the metadata of `folder`: .metadata, or that of all ranks. Errors: as FindShardedSource.
+// Any thread.
+Result<FoundSource> ReadDcp(const ShardedFolder& folder, const SourceRequest& request);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_SHARDED_DCP_FILES_H_

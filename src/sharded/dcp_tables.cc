@@ -1,0 +1,138 @@
+#include "src/sharded/dcp_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "format/container/file_table.h"
+#include "format/dcp/dcp_container.h"
+#include "format/torch_zip/tensor_item.h"
+#include "format/torch_zip/zip_directory.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/tensor/byte_box.h"
+
+namespace reshard {
+namespace {
+
+// Asks for the ends of items ahead. The end of one item and the head of the next are one range.
+class ItemsAhead {
+ public:
+  ItemsAhead(const FileBytes& file, std::span<const DcpArray> arrays)
+      : file_(file), arrays_(arrays), most_(std::max<uint64_t>(file.bytes_ahead / kOfItem, 1)) {}
+
+  // Asks for items up to some behind `next`, which is read next.
+  Status Reach(size_t next) {
+    for (; asked_ < arrays_.size() && asked_ < next + most_; ++asked_) {
+      const ByteRange item = arrays_[asked_].range();
+      const uint64_t head = std::min(item.length, kZipHeadBytes);
+      const uint64_t tail = std::min(item.length, kZipTailBytes);
+      RESHARD_RETURN_IF_ERROR(Add({item.offset, head}));
+      RESHARD_RETURN_IF_ERROR(Add({item.end() - tail, tail}));
+    }
+    return asked_ == arrays_.size() ? Flush() : Status();
+  }
+
+ private:
+  // Of an item, with the pages around.
+  static constexpr uint64_t kOfItem = 2 * kHeaderPage;
+
+  Status Add(ByteRange range) {
+    if (open_.length > 0 && range.offset <= open_.end() + kHeaderPage) {
+      open_.length = std::max(open_.end(), range.end()) - open_.offset;
+      return {};
+    }
+    RESHARD_RETURN_IF_ERROR(Flush());
+    open_ = range;
+    return {};
+  }
+
+  Status Flush() {
+    const ByteRange range = std::exchange(open_, {});
+    return range.length == 0 ? Status() : file_.prefetch(range);
+  }
+
+  const FileBytes& file_;
+  const std::span<const DcpArray> arrays_;
+  const uint64_t most_;
+  size_t asked_ = 0;
+  ByteRange open_;  // not asked for yet
+};
+
+}  // namespace
+
+std::string DcpArray::Name() const {
+  return is_alone ? tensor->name : fmt::format("{} {}", tensor->name, ToString(box()));
+}
+
+DcpTables::DcpTables(std::vector<std::unique_ptr<const DcpMetadata>> metadata,
+                     std::vector<std::vector<DcpArray>> arrays, std::map<FileId, int64_t> numbers,
+                     std::string path)
+    : metadata_(std::move(metadata)),
+      arrays_(std::move(arrays)),
+      numbers_(std::move(numbers)),
+      path_(std::move(path)) {}
+
+Result<IndexedFile> DcpTables::Read(SourceFiles& files, FileId file, const MemoryCheck& memory,
+                                    const std::shared_ptr<const FileTable>& /*like*/) const {
+  const std::span<const DcpArray> arrays = arrays_[static_cast<size_t>(numbers_.at(file))];
+  RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
+  const FileBytes bytes = BytesOf(reader, files.path(file));
+  for (const DcpArray& array : arrays) {
+    if (array.range().end() <= bytes.size) continue;
+    return CorruptError(fmt::format(
+        "{}: has {} bytes, but {} lists {} bytes at offset {} ({}); copy the file again",
+        Escape(bytes.path), bytes.size, Escape(path_), array.range().length, array.range().offset,
+        Quote(array.tensor->name)));
+  }
+  TableOfFile read;
+  TableBuilder builder(kDcpContainer);
+  ItemsAhead ahead(bytes, arrays);
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const DcpArray& array = arrays[i];
+    RESHARD_RETURN_IF_ERROR(ahead.Reach(i));
+    RESHARD_ASSIGN_OR_RETURN(const TorchTensorItem item,
+                             ReadTensorItem(bytes, array.range(), memory));
+    const Shape extent = array.box().extent;
+    if (item.dtype != array.tensor->dtype || item.shape != extent) {
+      return MismatchError(fmt::format(
+          "{}, item at {}: {}: expected {} {} as in {}, found {} {}; do the files belong to one "
+          "checkpoint?",
+          Escape(bytes.path), array.range().offset, Quote(array.tensor->name),
+          DTypeName(*array.tensor->dtype), ToString(extent), Escape(path_), DTypeName(item.dtype),
+          ToString(item.shape)));
+    }
+    if (item.crc.covered.length > 0) read.content_crcs.push_back(item.crc);
+    const std::string name = array.Name();
+    builder.Add({.name = name,
+                 .dtype = item.dtype,
+                 .shape = item.shape,
+                 .bytes = item.content.length,
+                 .framed = std::span(&item.content, 1),
+                 .content = std::span(&item.content, 1),
+                 .map_tensor = {}});
+    if (i % kMemoryCheckInterval == 0) RESHARD_RETURN_IF_ERROR(CheckMemory(memory));
+  }
+  read.table = std::move(builder).Finish();
+  if (const auto twice = read.table->FindTwice()) {
+    return MismatchError(fmt::format("{}: two arrays would have the name {}; rename the tensor",
+                                     Escape(bytes.path), Quote(twice->first->name)));
+  }
+  return IndexedFile(file, bytes.size, std::move(read));
+}
+
+Result<IndexedFile> DcpTables::Choose(IndexedFile read, const std::string& /*path*/) {
+  return read;
+}
+
+Result<std::optional<uint64_t>> DcpTables::CoveredByCrc(SourceFiles& /*files*/, FileId file) const {
+  uint64_t covered = 0;
+  for (const DcpArray& array : arrays_[static_cast<size_t>(numbers_.at(file))]) {
+    covered += TensorBytes(array.box().extent, *array.tensor->dtype).value_or(0);
+  }
+  return covered == 0 ? std::optional<uint64_t>() : std::optional(covered);
+}
+
+}  // namespace reshard

@@ -1,0 +1,240 @@
+#include "src/sharded/torch_rank_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "format/container/device_mesh.h"
+#include "format/torch_zip/torch_zip_container.h"
+#include "src/base/number_text.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/io/open_files.h"
+#include "src/io/storage.h"
+#include "src/os/threads.h"
+#include "src/source/indexed_file.h"
+#include "src/source/listed_placement.h"
+#include "src/source/part_coverage.h"
+#include "src/source/part_list.h"
+
+namespace reshard {
+namespace {
+
+// Tables that are held at a time.
+constexpr size_t kTorchBatch = 64;
+
+// Collects the arrays of the ranks' files into tensors, file by file.
+class RankCollector {
+ public:
+  explicit RankCollector(const SourceRequest& request) : request_(request) {}
+
+  Status Add(int64_t rank, const IndexedFile& file) {
+    const std::string& path = request_.files.path(file.file());
+    if (&file.table().container() != &kTorchZipContainer) {
+      return CorruptError(fmt::format("{}: expected a file of torch.save", Escape(path)));
+    }
+    RESHARD_RETURN_IF_ERROR(
+        CheckNoneUnread(file, path, [this](const std::string& name) -> Result<bool> {
+          std::string made;
+          RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
+                                   request_.names.from_files.NewName(name, made));
+          return !request_.wants || request_.wants(*new_name);
+        }));
+    std::unordered_map<std::string_view, const MeshTensor*> cut;
+    for (const MeshTensor& tensor : file.shards().mesh) cut.emplace(tensor.name, &tensor);
+    for (const StoredArray& array : file.arrays()) {
+      const auto found = cut.find(array.name);
+      const Status status = AddArray(array, found == cut.end() ? nullptr : found->second, rank);
+      if (!status.ok()) {
+        return status.WithMessage(
+            fmt::format("{}: {}: {}", Escape(path), Quote(array.name), status.message()));
+      }
+      if (++arrays_ % kMemoryCheckInterval == 0) {
+        RESHARD_RETURN_IF_ERROR(CheckMemory(request_.memory));
+      }
+    }
+    return {};
+  }
+
+  PartList Finish() && { return std::move(parts_).Finish(); }
+
+ private:
+  struct Tensor {
+    size_t number = 0;
+    DType dtype = DType::kFloat32;
+    Shape full;
+    int64_t rank = 0;  // of the first file that has it
+    std::string name_in_files;
+  };
+
+  // `cut` is null for an array that is the whole tensor.
+  Status AddArray(const StoredArray& array, const MeshTensor* cut, int64_t rank) {
+    const Shape& full = cut == nullptr ? array.shape : cut->full_shape;
+    Box box = Box::Whole(full);
+    if (cut != nullptr) {
+      RESHARD_ASSIGN_OR_RETURN(box, BoxOfRank(*cut, rank));
+      if (box.extent != array.shape) {
+        return MismatchError(fmt::format(
+            "has the shape {}, but rank {} of a mesh {} should hold {} of the full shape {}",
+            ToString(array.shape), rank, ToString(cut->mesh->extents), ToString(box),
+            ToString(full)));
+      }
+    }
+    if (!TensorBytes(full, array.dtype)) {
+      return CorruptError(fmt::format("the full shape {} has too many bytes", ToString(full)));
+    }
+    RESHARD_ASSIGN_OR_RETURN(const size_t number, NumberOf(array, full, rank));
+    parts_.AddPart(number, box, array.shape, rank);
+    return {};
+  }
+
+  // Returns the number of the tensor that an array is a part of.
+  Result<size_t> NumberOf(const StoredArray& array, const Shape& full, int64_t rank) {
+    const std::string name(array.name);
+    std::string made;
+    RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
+                             request_.names.from_files.NewName(name, made));
+    const auto [place, is_new] = tensors_.try_emplace(*new_name);
+    Tensor& tensor = place->second;
+    if (is_new) {
+      tensor = {parts_.AddTensor(*new_name, full, array.dtype), array.dtype, full, rank, name};
+    }
+    if (tensor.name_in_files != name) {
+      return MismatchError(
+          fmt::format("`name_map` gives two parameters the name {}; remove one from the map",
+                      Quote(*new_name)));
+    }
+    if (tensor.dtype != array.dtype || tensor.full != full) {
+      return MismatchError(fmt::format(
+          "is {} {}, but {} {} in the file of rank {}; do the files come from one save?",
+          DTypeName(array.dtype), ToString(full), DTypeName(tensor.dtype), ToString(tensor.full),
+          tensor.rank));
+    }
+    return tensor.number;
+  }
+
+  const SourceRequest& request_;
+  PartListBuilder parts_;
+  std::unordered_map<std::string, Tensor> tensors_;  // by name in the source
+  uint64_t arrays_ = 0;
+};
+
+// Finds the files of all ranks. Errors: kMismatch if one is missing, or of another world size.
+Result<FoundSource> FindRankFiles(const ShardedFolder& folder, const SourceRequest& request) {
+  std::map<int64_t, std::string> names;
+  std::optional<int64_t> world_size;
+  FirstFew others;
+  for (const DirectoryEntry& entry : folder.entries) {
+    const auto name = entry.is_directory ? std::nullopt : ParseTorchRankName(entry.name);
+    if (!name) {
+      if (entry.is_regular && entry.name.ends_with(".pt")) others.Add(Escape(entry.name));
+      continue;
+    }
+    if (world_size && *world_size != name->world_size) {
+      return MismatchError(fmt::format(
+          "{}: {} and {} are of runs with {} and {} ranks; remove the files of the other run",
+          Escape(request.path), Escape(names.begin()->second), Escape(entry.name), *world_size,
+          name->world_size));
+    }
+    world_size = name->world_size;
+    names.emplace(name->rank, entry.name);
+  }
+  NumberRanges missing;
+  int64_t next = 0;
+  for (const auto& [rank, name] : names) {
+    if (rank > next) missing.AddRange(next, rank - 1);
+    next = rank + 1;
+  }
+  if (next < *world_size) missing.AddRange(next, *world_size - 1);
+  if (missing.count() > 0) {
+    return MismatchError(
+        fmt::format("{}: no file of {}, but {} says that there are {}; complete "
+                    "the folder",
+                    Escape(request.path), missing.ToSentence("rank"), Escape(names.begin()->second),
+                    *world_size));
+  }
+  FoundSource found;
+  found.container = &kTorchZipContainer;
+  for (const auto& [rank, name] : names) {
+    const std::string relative = folder.below + name;
+    const std::string path = PathIn(request.path, relative);
+    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Storage::Of(path).Pin(path));
+    found.files.push_back({rank, relative, request.files.Add(path, identity), identity});
+  }
+  if (others.count() > 0) {
+    found.warnings.push_back(
+        {WarningCode::kFilesNotRead,
+         fmt::format("{}: other files of torch.save beside those of the model, left out: {}",
+                     Escape(request.path), others.Joined())});
+  }
+  return found;
+}
+
+// Reads the tables of some files side by side, and passes them on in their order.
+Status ReadRankTables(std::span<const ChosenFile> files, const SourceRequest& request,
+                      RankCollector& ranks) {
+  const size_t askers = Askers(request.files.path(files.front().id), 1);
+  for (size_t first = 0; first < files.size(); first += kTorchBatch) {
+    const std::span<const ChosenFile> batch =
+        files.subspan(first, std::min(kTorchBatch, files.size() - first));
+    std::vector<std::optional<IndexedFile>> tables(batch.size());
+    const auto read = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
+      RESHARD_ASSIGN_OR_RETURN(tables[i],
+                               ReadFileTable(request.files, batch[i].id, request.memory));
+      return CheckMemory(request.memory);
+    };
+    RESHARD_RETURN_IF_ERROR(RunWorkers(askers, batch.size(), read, std::stop_token()));
+    for (size_t i = 0; i < batch.size(); ++i) {
+      RESHARD_RETURN_IF_ERROR(ranks.Add(batch[i].rank, *tables[i]));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<TorchRankName> ParseTorchRankName(std::string_view name) {
+  constexpr std::string_view kBegin = "model_world_size_";
+  constexpr std::string_view kRank = "_rank_";
+  constexpr std::string_view kEnd = ".pt";
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return std::nullopt;
+  name.remove_prefix(kBegin.size());
+  name.remove_suffix(kEnd.size());
+  const size_t middle = name.find(kRank);
+  if (middle == std::string_view::npos) return std::nullopt;
+  const auto world_size = ParseNumber<int64_t>(name.substr(0, middle));
+  const auto rank = ParseNumber<int64_t>(name.substr(middle + kRank.size()));
+  if (!world_size || !rank || *rank < 0 || *rank >= *world_size) return std::nullopt;
+  return TorchRankName{*world_size, *rank};
+}
+
+Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequest& request) {
+  RESHARD_ASSIGN_OR_RETURN(FoundSource found, FindRankFiles(folder, request));
+  RankCollector collector(request);
+  RESHARD_RETURN_IF_ERROR(ReadRankTables(found.files, request, collector));
+  PartList parts = std::move(collector).Finish();
+  if (parts.tensors().empty()) {
+    return MismatchError(fmt::format("{}: its files hold no tensor", Escape(request.path)));
+  }
+  RankedFiles ranks;
+  ranks.is_folder = true;
+  for (const ChosenFile& file : found.files) ranks.files.emplace(file.rank, file.id);
+  const auto path_of = [&](int64_t rank) { return request.files.path(ranks.files.at(rank)); };
+  for (const PartList::Tensor& tensor : parts.tensors()) {
+    if (request.wants && !request.wants(tensor.name)) continue;
+    RESHARD_RETURN_IF_ERROR(CheckCoverage(parts, tensor, path_of));
+  }
+  found.placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts));
+  return found;
+}
+
+}  // namespace reshard
