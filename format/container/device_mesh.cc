@@ -54,7 +54,7 @@ Result<Box> BoxOfRank(const MeshTensor& tensor, int64_t rank) {
     rest /= mesh.extents[i];
   }
   Box box = Box::Whole(tensor.full_shape);
-  // A strided cut comes after those of the later axes.
+  // The later axes cut before a strided one.
   std::vector<size_t> strided;
   for (size_t i = 0; i < tensor.placements.size(); ++i) {
     const MeshPlacement& placement = tensor.placements[i];

@@ -27,7 +27,7 @@ struct MeshPlacement {
   int64_t split = 1;
 };
 
-// An array of a file that is the part of one rank.
+// An array that is a rank's part of a tensor.
 struct MeshTensor {
   std::string name;  // of the array
   Shape full_shape;
@@ -38,8 +38,8 @@ struct MeshTensor {
   bool is_cut() const;
 };
 
-// Returns the box of `tensor` that `rank` holds; an empty box may begin anywhere. An axis cuts what
-// others have left as torch.chunk does: into parts of equal size, the last ones smaller or empty.
+// Returns the box of `tensor` that `rank` holds; an empty box may begin anywhere. Each axis
+// cuts as torch.chunk does: into parts of equal size, the last ones smaller or empty.
 // Errors: kMismatch for a rank beyond the mesh; kUnsupported for a _StridedShard that is not the
 // cut of later axes first.
 Result<Box> BoxOfRank(const MeshTensor& tensor, int64_t rank);

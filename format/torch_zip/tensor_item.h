@@ -1,4 +1,4 @@
-// An item of a .distcp file: a zip that torch.save made of one tensor (SPEC.md).
+// An item in a .distcp file: a zip of torch.save with a single tensor (SPEC.md).
 #ifndef RESHARD_FORMAT_TORCH_ZIP_TENSOR_ITEM_H_
 #define RESHARD_FORMAT_TORCH_ZIP_TENSOR_ITEM_H_
 

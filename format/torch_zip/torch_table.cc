@@ -22,10 +22,15 @@
 namespace reshard {
 namespace {
 
+// The most memory for the values of data.pkl. A DTensor takes some 25 bytes for each of its own.
+// ReadPickle asks after each MiB.
+constexpr uint64_t kLeastPickleMiB = 16;
+constexpr uint64_t kPickleMemoryPerByte = 36;
+
 // Local headers that are requested ahead, each at its own place.
 constexpr size_t kMostAhead = 15;
 
-// Makes the table of one file.
+// Makes the table of a file.
 class TorchTableReader {
  public:
   TorchTableReader(const Pickle& pickle, TorchArchive& archive, const MemoryCheck& memory)
@@ -147,7 +152,14 @@ Likeness LikenessOfTorchZip(std::span<const std::byte> head) {
 Result<TableOfFile> ReadTorchTable(const FileBytes& file, const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(TorchArchive archive, TorchArchive::Open(file, {0, file.size}, memory));
   RESHARD_ASSIGN_OR_RETURN(const std::string bytes, archive.ReadPickleBytes(memory));
-  const Result<Pickle> pickle = ReadPickle(bytes, {}, memory);
+  uint64_t left = kLeastPickleMiB + (kPickleMemoryPerByte * bytes.size() >> 20);
+  const MemoryCheck bounded = [&](uint64_t more) -> Status {
+    if (left-- > 0) return CheckMemory(memory, more);
+    return ResourceExhaustedError(
+        fmt::format("its values take more than {} times its {} bytes in memory",
+                    kPickleMemoryPerByte, bytes.size()));
+  };
+  const Result<Pickle> pickle = ReadPickle(bytes, {}, bounded);
   RESHARD_RETURN_IF_ERROR(archive.InPickle(pickle.status()));
   TorchTableReader reader(*pickle, archive, memory);
   const Result<uint64_t> others = ForEachTorchTensor(

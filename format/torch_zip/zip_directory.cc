@@ -58,7 +58,7 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 // Whether a field of the old end record agrees with the ZIP64 one.
 bool Agrees(uint64_t old, uint64_t number, uint64_t none) { return old == number || old == none; }
 
-// Returns the data of the ZIP64 extra field, or nothing if there is none. No value: the fields do
+// Returns the data of the ZIP64 extra field, empty if there is none. No value: the fields do
 // not fill `extra`.
 std::optional<std::span<const std::byte>> Zip64Of(std::span<const std::byte> extra) {
   std::span<const std::byte> found;
@@ -166,7 +166,7 @@ Result<ZipDirectory::Place> ZipDirectory::FindPlace() const {
                         Number16(record, 8) == Number16(record, 10);
   if (!is_first || Number16(record, 20) != 0) {
     return Error(StatusCode::kCorrupt,
-                 "the end record of the zip says that it is one of several, or has a comment");
+                 "the end record says that the zip has further parts, or a comment");
   }
   Place place{.offset = Number32(record, 16),
               .bytes = Number32(record, 12),
@@ -190,8 +190,8 @@ Status ZipDirectory::ApplyZip64(Place& place) const {
   const uint64_t behind = kEndRecordBytes + kZip64LocatorBytes;
   if (tail.size() < behind || Number32(tail, tail.size() - behind) != kZip64Locator) {
     return needs ? Error(StatusCode::kCorrupt,
-                         "the end record of the zip needs a ZIP64 record, but "
-                         "there is no locator of one before it")
+                         "the zip's end record needs a ZIP64 record, but "
+                         "no locator stands before it")
                  : Status();
   }
   const uint64_t locator = zip_.length - behind;

@@ -17,8 +17,8 @@
 
 namespace reshard {
 
-// ZipDirectory reads these bytes at the begin and at the end of a zip, each at once. In a file of
-// zips one behind the other, a prefetch of the end of one and the begin of the next saves requests.
+// ZipDirectory reads these bytes at the begin and at the end of a zip, each at once. If zips
+// follow each other in a file, prefetching an end with the next begin saves requests.
 inline constexpr uint64_t kZipHeadBytes = 2048;
 inline constexpr uint64_t kZipTailBytes = 1024;
 
@@ -59,7 +59,7 @@ class ZipDirectory {
   // Starts reading a member's local header. Errors: as the file.
   Status PrefetchHeader(const ZipMember& member) const;
 
-  // Returns an error with the names of the file and, if the zip is a part of it, of the zip.
+  // Returns an error with the name of the file and, if that has more than the zip, the offset.
   Status Error(StatusCode code, std::string_view what) const;
   Status ErrorIn(const ZipMember& member, StatusCode code, std::string_view what) const;
 

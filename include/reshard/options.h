@@ -194,8 +194,8 @@ struct SourceSpec {
   // A folder with rank_N/*.ckpt or rank_N/*.safetensors; or a pattern such as
   // node{rank}/net-1_100.ckpt or node{rank}, in which {rank} stands for the number of a rank.
   // Without a strategy also one file, or a folder of full tensors: with a param_name_map.json, a
-  // *.safetensors.index.json, or a lone safetensors file; or a folder whose files state which parts
-  // of tensors they hold (docs/reference/formats.md). Empty when `files` is given.
+  // *.safetensors.index.json or *.bin.index.json, or a lone safetensors file; or a folder that
+  // states which parts of tensors it holds (docs/reference/formats.md). Empty if `files` is given.
   std::string path = {};
   StrategyRef strategy = {};  // none: the source holds full tensors
   // "-EPOCH_STEP": the checkpoint to take in each rank folder; empty: the latest; "common": that of

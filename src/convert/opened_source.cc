@@ -312,7 +312,10 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
         std::string made;
         RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
                                  names_.from_files.NewName(name, made));
-        return wants_(*new_name);
+        if (wants_(*new_name)) return true;
+        const std::lock_guard lock(mutex_);
+        unread_.insert(*new_name);
+        return false;
       });
   if (!none_unread.ok()) {
     return none_unread.WithMessage(none_unread.message() + ", or leave it out with `exclude`");
@@ -355,6 +358,11 @@ std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {
   return saved_offsets_;
 }
 
+std::set<std::string> OpenedSource::UnreadNames() const {
+  const std::lock_guard lock(mutex_);
+  return unread_;
+}
+
 std::map<FileId, MeshTensor> OpenedSource::MeshPartsOfFiles() const {
   const std::lock_guard lock(mutex_);
   return mesh_parts_;
@@ -370,8 +378,11 @@ void OpenedSource::WarnOfOthers() {
   if (others == 0) return;
   found_.warnings.push_back(
       {WarningCode::kLeftOut,
-       fmt::format("{}: {} values are not tensors (numbers, texts, objects of programs); not read",
-                   files.Joined(), others)});
+       fmt::format(
+           "{}: {}, and not read", files.Joined(),
+           others == 1
+               ? "1 value is a number, a text or an object, not a tensor"
+               : fmt::format("{} values are numbers, texts and objects, not tensors", others))});
 }
 
 size_t OpenedSource::Askers(size_t workers) const {

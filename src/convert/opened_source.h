@@ -135,7 +135,9 @@ class OpenedSource {
   Result<std::optional<uint64_t>> CoveredByCrc(FileId file);
   // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
   std::map<FileId, std::string> SavedOffsetsOfFiles() const;
-  // The first array that is the part of one rank, of each file that was opened and has some.
+  // The tensors of files that were opened that cannot be read, and are not asked for.
+  std::set<std::string> UnreadNames() const;
+  // The first array that is a rank's part of a tensor, by the opened files that have some.
   std::map<FileId, MeshTensor> MeshPartsOfFiles() const;
   // As FoundSource has them.
   bool files_are_numbered() const { return found_.files_are_numbered; }
@@ -216,6 +218,7 @@ class OpenedSource {
   std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
   std::map<FileId, MeshTensor> mesh_parts_;      // likewise
   std::map<FileId, uint64_t> others_;            // likewise; BesideArrays::values
+  std::set<std::string> unread_;                 // likewise
   std::set<FileId> opened_known_;                // guarded by mutex_
   std::optional<TrainingStep> step_;
   std::vector<std::string> notes_;

@@ -51,10 +51,11 @@ struct OtherFiles {
 
 constexpr std::string_view kFromPyTorch =
     "PyTorch files, which are taken from a folder only if an index (pytorch_model.bin.index.json) "
-    "names them; give the path of one file";
+    "names them; give the path of a file";
 constexpr OtherFiles kOtherFiles[] = {
     {".distcp",
-     "the files of a PyTorch DCP checkpoint without .metadata, which says what they hold; get it from "
+     "the files of a PyTorch DCP checkpoint without .metadata, which says what they hold; get it "
+     "from "
      "where the files came from"},
     {".bin", kFromPyTorch},
     {".pt", kFromPyTorch},

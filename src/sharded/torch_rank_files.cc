@@ -141,7 +141,7 @@ Result<FoundSource> FindRankFiles(const ShardedFolder& folder, const SourceReque
     }
     if (world_size && *world_size != name->world_size) {
       return MismatchError(fmt::format(
-          "{}: {} and {} are of runs with {} and {} ranks; remove the files of one of them",
+          "{}: {} and {} are of runs with {} and {} ranks; remove the files of the other run",
           Escape(request.path), Escape(names.begin()->second), Escape(entry.name), *world_size,
           name->world_size));
     }

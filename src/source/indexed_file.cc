@@ -53,13 +53,18 @@ Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const Memory
 
 Status CheckNoneUnread(const IndexedFile& file, std::string_view path,
                        const std::function<Result<bool>(const std::string& name)>& wants) {
+  const UnreadTensor* first = nullptr;
+  FirstFew others;
   for (const UnreadTensor& tensor : file.beside().unread) {
     RESHARD_ASSIGN_OR_RETURN(const bool wanted, wants(tensor.name));
     if (!wanted) continue;
-    return UnsupportedError(
-        fmt::format("{}: tensor {}: {}", Escape(path), Quote(tensor.name), tensor.why));
+    if (first != nullptr) others.Add(Quote(tensor.name));
+    if (first == nullptr) first = &tensor;
   }
-  return {};
+  if (first == nullptr) return {};
+  return UnsupportedError(fmt::format(
+      "{}: tensor {}: {}{}", Escape(path), Quote(first->name), first->why,
+      others.count() == 0 ? "" : fmt::format(" (likewise, tensors {})", others.Joined())));
 }
 
 Result<std::optional<uint64_t>> CoveredByCrc(SourceFiles& files, FileId file) {

@@ -102,8 +102,8 @@ Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryC
 Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const MemoryCheck& memory = {},
                                    const std::shared_ptr<const FileTable>& like = nullptr);
 
-// Fails with kUnsupported for the first tensor of `file` that cannot be read and that `wants`
-// takes, by its name in the file; `path` is for messages. Errors: also as `wants`.
+// Fails with kUnsupported if tensors of `file` cannot be read and `wants` takes them, by their
+// names in the file; `path` is for messages. Errors: also as `wants`.
 Status CheckNoneUnread(const IndexedFile& file, std::string_view path,
                        const std::function<Result<bool>(const std::string& name)>& wants);
 

@@ -34,6 +34,7 @@ constexpr Target kTargets[] = {
     {"plan", FuzzPlan},
     {"rename_map", FuzzRenameMap},
     {"sharding_info", FuzzShardingInfo},
+    {"torch_zip", FuzzTorchZip},
     {"weight_map", FuzzWeightMap},
     {"strategy_json", FuzzStrategyJson},
     {"strategy_protobuf", FuzzStrategyProtobuf},

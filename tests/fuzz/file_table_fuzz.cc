@@ -130,6 +130,7 @@ std::string FuzzFileTable(std::string_view bytes) {
       Difference(AskLibprotobuf(bytes), ParseValues(bytes, surplus), bytes);
   if (!difference.empty()) return difference;
 
+  if (bytes.starts_with("PK\3\4")) return FuzzTorchZip(bytes);
   static MemoryFile file;
   file.Set(bytes);
   SourceFiles files(1);

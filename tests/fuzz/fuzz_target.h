@@ -54,6 +54,9 @@ std::string FuzzPickle(std::string_view bytes);
 // The .metadata of a DCP checkpoint: all that is taken fits together.
 std::string FuzzDcpMetadata(std::string_view bytes);
 
+// A file of torch.save, or the data.pkl of one.
+std::string FuzzTorchZip(std::string_view bytes);
+
 // Returns what is wrong with the message of an error: it is long, empty, or not fit for a terminal.
 std::string MessageFault(const Status& status);
 

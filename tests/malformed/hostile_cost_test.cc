@@ -10,6 +10,8 @@
 #include "tests/support/measured_program.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/torch_bytes.h"
+#include "tests/support/zip_bytes.h"
 
 namespace reshard {
 namespace {
@@ -138,6 +140,34 @@ std::vector<HostileFile> SafetensorsFiles() {
   return files;
 }
 
+std::vector<HostileFile> TorchFiles() {
+  const std::vector<std::vector<std::string>> commands = {
+      {"inspect", "FILE"},
+      {"digest", "FILE"},
+      {"convert", "FILE", "FOLDER/out", "--format", "huggingface"},
+  };
+  std::vector<HostileFile> files;
+  const auto add = [&](const std::string& name, const std::string& pickle) {
+    files.push_back({name, TorchFile(pickle, {}), commands});
+  };
+  add("a million lists", PickleOf("](" + Repeat("]", 1'000'000) + "e"));
+  add("300,000 instances", PickleOf("](ca\nb\nq" + std::string(1, '\0') +
+                                    Repeat(std::string("h\0)R", 4), 300'000) + "e"));
+  add("3 million values", PickleOf("](" + Repeat("N", 3'000'000) + "e"));
+  add("a long name",
+      PickleOf(PickledDict({{PickledText(std::string(2'000'000, 'x')), PickledWhole("0", {1})}})));
+  // Each tuple holds the last one twice.
+  std::string repeated = "]q" + std::string(1, '\0');
+  for (char level = 0; level < 50; ++level) {
+    repeated += std::string("h") + level + '\x86' + 'q' + static_cast<char>(level + 1);
+  }
+  add("2^50 values", PickleOf(repeated));
+  std::vector<ZipEntry> members = {{.name = "a/data.pkl", .content = PickleOf(PickledDict({}))}};
+  for (int i = 0; i < 30'000; ++i) members.push_back({.name = "a/" + std::to_string(i)});
+  files.push_back({"30,000 members", ZipOf(members), commands});
+  return files;
+}
+
 std::vector<HostileFile> Manifests() {
   std::vector<HostileFile> files;
   const auto add = [&](const std::string& name, const std::string& content) {
@@ -191,6 +221,10 @@ INSTANTIATE_TEST_SUITE_P(Files, HostileCheckpointTest, testing::ValuesIn(Checkpo
 using HostileSafetensorsTest = HostileCostTest;
 TEST_P(HostileSafetensorsTest, CostsWhatItsSizeCosts) { Run("hostile.safetensors"); }
 INSTANTIATE_TEST_SUITE_P(Files, HostileSafetensorsTest, testing::ValuesIn(SafetensorsFiles()));
+
+using HostileTorchTest = HostileCostTest;
+TEST_P(HostileTorchTest, CostsWhatItsSizeCosts) { Run("hostile.pt"); }
+INSTANTIATE_TEST_SUITE_P(Files, HostileTorchTest, testing::ValuesIn(TorchFiles()));
 
 using HostileManifestTest = HostileCostTest;
 TEST_P(HostileManifestTest, CostsWhatItsSizeCosts) { Run("manifest.json"); }

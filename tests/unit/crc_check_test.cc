@@ -14,6 +14,7 @@
 #include "src/source/indexed_file.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/torch_bytes.h"
 
 namespace reshard {
 namespace {
@@ -146,6 +147,37 @@ TEST(CrcCheckTest, ValuesOfMapTensorsMayBeLeftOut) {
     if (row.values.size() > 1) {
       EXPECT_EQ(Check(all + CrcTrailer(NaiveCrc(others))).code(), StatusCode::kCorrupt);
     }
+  }
+}
+
+TEST(CrcCheckTest, EachContentOfATorchFileIsChecked) {
+  const TemporaryFolder folder;
+  const std::string good =
+      TorchFile(PickleOf(PickledDict({{PickledText("a"), PickledWhole("0", {2})},
+                                      {PickledText("tied"), PickledWhole("0", {2})},
+                                      {PickledText("b"), PickledWhole("1", {1})}})),
+                {"01234567", "abcd"});
+  const auto check = [&](const std::string& bytes) -> Status {
+    SourceFiles files(1);
+    const auto index = ReadFileTable(files, files.Add(folder.Write("a.pt", bytes)));
+    if (!index.ok()) return index.status();
+    EXPECT_TRUE(index->states_crc());
+    uint64_t read = 0;
+    const Status status = CheckCrc(files, *index, [&read](uint64_t length) { read += length; }, {});
+    EXPECT_TRUE(!status.ok() || read == 12U) << read;
+    return status;
+  };
+  EXPECT_TRUE(check(good).ok());
+  const struct {
+    const char* content;
+    const char* names;
+  } rows[] = {{"01234567", "(\"a\", \"tied\")"}, {"abcd", "(\"b\")"}};
+  for (const auto& row : rows) {
+    std::string bad = good;
+    bad[bad.find(row.content) + 3] = '!';
+    const Status status = check(bad);
+    EXPECT_EQ(status.code(), StatusCode::kCorrupt);
+    EXPECT_THAT(status.message(), testing::HasSubstr(row.names));
   }
 }
 

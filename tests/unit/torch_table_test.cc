@@ -59,7 +59,7 @@ TEST(TorchTableTest, NamesAreThePathsInTheDict) {
   EXPECT_EQ(&read->table->container(), &kTorchZipContainer);
   EXPECT_THAT(NamesOf(*read),
               ElementsAre("model.w", "list.1.w", "model.7.m", "list.1.7.m", "list.0"));
-  EXPECT_EQ(read->others, 2U);
+  EXPECT_EQ(read->beside.values, 2U);
   const StoredArray* const array = read->table->Find("model.7.m");
   ASSERT_NE(array, nullptr);
   EXPECT_EQ(array->shape, Shape{3});
@@ -101,7 +101,7 @@ TEST(TorchTableTest, OrderedDictsAreDictsAndOtherObjectsAreNot) {
                 {"0123"}));
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_THAT(NamesOf(*read), ElementsAre("w"));
-  EXPECT_EQ(read->others, 1U);
+  EXPECT_EQ(read->beside.values, 1U);
 }
 
 TEST(TorchTableTest, RefusesTablesThatAreNone) {
@@ -118,8 +118,6 @@ TEST(TorchTableTest, RefusesTablesThatAreNone) {
       {PickledDict({Entry("w", tensor), Entry("w", tensor)}), StatusCode::kCorrupt, "\"w\""},
       {PickledDict({Entry("a", PickledDict({Entry("b", tensor)})), Entry("a.b", tensor)}),
        StatusCode::kCorrupt, "\"a.b\""},
-      {PickledDict({Entry("w", PickledCall("torch._utils", "_rebuild_qtensor", {tensor}))}),
-       StatusCode::kUnsupported, "\"w\": a quantized tensor"},
       {PickledDict(
            {Entry("w", Pickled({.key = "5", .elements = 1, .shape = {1}, .strides = {1}}))}),
        StatusCode::kCorrupt, "archive/data/5"},
@@ -136,6 +134,25 @@ TEST(TorchTableTest, RefusesTablesThatAreNone) {
                              .status();
   EXPECT_EQ(program.code(), StatusCode::kUnsupported);
   EXPECT_THAT(program.message(), Naming("TorchScript"));
+}
+
+// So that the other tensors of a file are not lost with it.
+TEST(TorchTableTest, TensorsThatCannotBeReadAreNamed) {
+  const std::string tensor = PickledWhole("0", {1});
+  const auto read = ReadFile(TorchFile(
+      PickleOf(PickledDict(
+          {Entry("q", PickledCall("torch._utils", "_rebuild_qtensor", {tensor})),
+           Entry("w", tensor),
+           Entry("t", Pickled({.key = "1", .elements = 6, .shape = {3, 2}, .strides = {1, 3}}))})),
+      {"0123", "0123456789ABCDEFGHIJKLMN"}));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_THAT(NamesOf(*read), ElementsAre("w"));
+  ASSERT_EQ(read->beside.unread.size(), 2U);
+  EXPECT_EQ(read->beside.unread[0].name, "q");
+  EXPECT_THAT(read->beside.unread[0].why, Naming("quantized"));
+  EXPECT_EQ(read->beside.unread[1].name, "t");
+  EXPECT_THAT(read->beside.unread[1].why, Naming("[3, 2]", "[1, 3]"));
+  EXPECT_EQ(read->content_crcs.size(), 1U);
 }
 
 // Lists in lists in lists, each twice in the next one.
@@ -231,9 +248,15 @@ TEST(TorchTableTest, RefusesOtherDTensors) {
   };
   size_t number = 0;
   for (const auto& row : rows) {
-    const Status status =
-        ReadFile(TorchFile(PickleOf(PickledDict({Entry("w", row.pickled)})), {"01234567", ranks}))
-            .status();
+    const auto read =
+        ReadFile(TorchFile(PickleOf(PickledDict({Entry("w", row.pickled)})), {"01234567", ranks}));
+    if (row.code == StatusCode::kUnsupported) {
+      ASSERT_TRUE(read.ok()) << number << ": " << read.status().message();
+      ASSERT_EQ(read->beside.unread.size(), 1U) << number;
+      ++number;
+      continue;
+    }
+    const Status status = read.status();
     EXPECT_EQ(status.code(), row.code) << number << ": " << status.message();
     EXPECT_THAT(status.message(), Naming("a.pt: ", "\"w\"")) << number;
     ++number;

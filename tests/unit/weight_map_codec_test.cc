@@ -94,7 +94,7 @@ TEST(WeightMapTest, RefusesPathsThatAreNotBelowTheFolder) {
   for (const std::string path :
        {"../a.safetensors", "/a.safetensors", "a/../../b.safetensors", "./a.safetensors",
         "a//b.safetensors", "C:a.safetensors", "a\\\\b.safetensors", "a\\u0000.safetensors",
-        "a/.safetensors/..", "a.bin", "", "a.safetensors/"}) {
+        "a/.safetensors/..", "a.pt", "", "a.safetensors/"}) {
     EXPECT_THAT(FailureOf(R"({"weight_map": {"w": ")" + path + R"("}})"), HasSubstr("\"w\": "));
   }
   EXPECT_THAT(FailureOf(R"({"w": ")" + std::string(5000, 'a') + R"(.safetensors"})"),
