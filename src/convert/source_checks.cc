@@ -181,13 +181,21 @@ uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stage
   return bytes;
 }
 
-Status CheckNoneDiffer(const ReplicaReport& replicas) {
+Status CheckNoneDiffer(const ReplicaReport& replicas, bool has_strategy) {
   if (replicas.differing == 0) return {};
   FirstFew list;
   for (const ReplicaReport::Difference& difference : replicas.differences) {
     list.Add(Words(difference));
   }
   list.AddUnnamed(replicas.differing - replicas.differences.size());
+  if (!has_strategy) {
+    return MismatchError(fmt::format(
+        "{} of {} tensors differ between files that ought to hold the same; the files are not of "
+        "one save, some are damaged, or their tensors are parts and do not say of what. "
+        "`checks.replicas=none` takes any of them, right or wrong; `exclude` leaves a tensor "
+        "out:{}",
+        replicas.differing, replicas.compared, list.Lines()));
+  }
   return MismatchError(fmt::format(
       "{} of {} parameters differ between source ranks that ought to hold the same; most likely "
       "the source strategy is not the one that this checkpoint was saved with, or the files of "
@@ -254,7 +262,7 @@ Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const Sourc
   if (choice.replicas == CheckChoice::Replicas::kAll) {
     RESHARD_ASSIGN_OR_RETURN(replicas, CompareReplicas(source.tensors(), source.rule().source(),
                                                        parameters, checks.replica_stages, work));
-    RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*replicas));
+    RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*replicas, source.rule().source() != nullptr));
   }
   return replicas;
 }

@@ -48,8 +48,9 @@ std::vector<int64_t> StagesOf(const ConversionRule& rule, std::span<const int64_
 // Returns how many bytes CompareReplicas counts for these source stages.
 uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stages);
 
-// Returns ok when no replicas differ. Errors: kMismatch, which says which do.
-Status CheckNoneDiffer(const ReplicaReport& replicas);
+// Returns ok when no replicas differ. `has_strategy`: whether a strategy says which ought to be the
+// same. Errors: kMismatch, which says which do.
+Status CheckNoneDiffer(const ReplicaReport& replicas, bool has_strategy);
 
 // Adds to `findings` the totals of `source`, if the files tell them, and the part that `choice`
 // takes. Also adds a warning about repeated weights, and whether the source is a stage alone.

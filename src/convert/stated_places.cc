@@ -64,6 +64,14 @@ struct StatedPart {
   uint64_t count = 0;
 };
 
+// Returns the extension of a file of torch.save, whose files are taken only by their names.
+std::string_view TorchExtension(std::string_view name) {
+  for (const std::string_view extension : {".bin", ".pt", ".pth"}) {
+    if (name.ends_with(extension)) return name.substr(name.size() - extension.size());
+  }
+  return {};
+}
+
 // Returns the part that a name STEM-KKKKK-of-NNNNN.EXT states. The numbers have at least five
 // digits each. The names of MindFormers 2.0 state parts, too.
 std::optional<StatedPart> PartStatedBy(std::string_view name) {
@@ -71,13 +79,14 @@ std::optional<StatedPart> PartStatedBy(std::string_view name) {
   constexpr std::string_view kOf = "-of-";
   StatedPart part;
   part.extension = CheckpointExtension(name);
+  if (part.extension.empty()) part.extension = TorchExtension(name);
   if (const auto slice = ParseMindFormersName(name)) {
     part.stem = slice->is_optimizer ? "opt" : "model";
     part.number = slice->number;
     part.count = slice->count;
     return part;
   }
-  std::string_view stem = Stem(name);
+  std::string_view stem = name.substr(0, name.size() - part.extension.size());
   const auto take_number = [&stem]() -> std::optional<uint64_t> {
     const size_t begin = stem.find_last_not_of(kDigits) + 1;  // 0 if all are digits
     const std::string_view digits = stem.substr(begin);

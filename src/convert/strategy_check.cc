@@ -11,11 +11,13 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/source_checks.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/file_identity.h"
 #include "src/source/shard_grid.h"
+#include "src/verify/listed_replicas.h"
 #include "src/verify/shard_sample.h"
 
 namespace reshard {
@@ -291,7 +293,16 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
                                        std::span<const int64_t> stages,
                                        const StrategyCheckOptions& options) {
   StrategyFindings findings;
-  if (source.rule().source() == nullptr) return findings;
+  if (source.rule().source() == nullptr) {
+    if (options.replicas != CheckChoice::Replicas::kSample || !source.StatesParts()) {
+      return findings;
+    }
+    const size_t most = SampleLimitsFor(source.path(source.chosen().front())).reads;
+    RESHARD_ASSIGN_OR_RETURN(const ReplicaReport replicas,
+                             SampleListedReplicas(source.tensors(), choice, most, options.stop));
+    RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(replicas, false));
+    return findings;
+  }
   RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source, choice));
   if (options.replicas == CheckChoice::Replicas::kNone) return findings;
   RESHARD_RETURN_IF_ERROR(CheckOneFileEach(source, choice));

@@ -40,8 +40,9 @@ struct StrategyFindings {
 };
 
 // Checks the parameters of `choice` in these source stages, after the needed files were opened.
-// Keeps to SampleLimitsFor. Without a source strategy there is no check. Errors: kMismatch if the
-// strategy is most likely another checkpoint's; as SampleShards.
+// Keeps to SampleLimitsFor. Without a source strategy, compares a sample of the replicas that the
+// source lists. Errors: kMismatch if the strategy is most likely another checkpoint's, or if listed
+// replicas differ; as SampleShards.
 Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoice& choice,
                                        std::span<const int64_t> stages,
                                        const StrategyCheckOptions& options);

@@ -75,7 +75,7 @@ Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
     folder.files = std::move(checkpoints);
     return std::optional(std::move(folder));
   }
-  if (files.empty() && !torch_indexes.empty()) {
+  if (files.empty() && !has_folders && !torch_indexes.empty()) {
     RESHARD_ASSIGN_OR_RETURN(folder.index, IndexAmong(path, torch_indexes, kTorchIndex));
     folder.container = &kTorchZipContainer;
     return std::optional(std::move(folder));

@@ -75,6 +75,7 @@ class DcpOpener {
     std::sort(names.begin(), names.end());
     has_all_ = names.front().first < 0;
     if (has_all_) names.resize(1);
+    if (!request_.files_may_be_missing) RESHARD_RETURN_IF_ERROR(CheckAllRanks(names));
     for (const auto& [rank, name] : names) {
       RESHARD_ASSIGN_OR_RETURN(const ChosenFile file,
                                PinFile(request_, folder_.below + name, rank));
@@ -86,6 +87,23 @@ class DcpOpener {
       metadata_.push_back(std::make_unique<const DcpMetadata>(std::move(metadata)));
     }
     return {};
+  }
+
+  // Fails if a rank below the last one has left no metadata; it alone may know some tensors.
+  Status CheckAllRanks(const std::vector<std::pair<int64_t, std::string>>& names) const {
+    if (has_all_) return {};
+    NumberRanges missing;
+    int64_t next = 0;
+    for (const auto& [rank, name] : names) {
+      if (rank > next) missing.AddRange(next, rank - 1);
+      next = rank + 1;
+    }
+    if (missing.count() == 0) return {};
+    return MismatchError(fmt::format(
+        "{}: each rank saved its own metadata, such as {}, but those of {} are missing; complete "
+        "the folder",
+        Escape(PathIn(request_.path, folder_.below)), names.front().second,
+        missing.ToWords("rank")));
   }
 
   // Finds the tensors of all metadata files, which agree on them.
@@ -310,6 +328,9 @@ class DcpOpener {
   }
 
   Result<FoundSource> Place(PartList parts) {
+    if (found_.files.empty()) {
+      return MismatchError(fmt::format("{}: names no file with a tensor", Escape(PathOf(0))));
+    }
     RankedFiles ranks;
     ranks.is_folder = true;
     std::map<FileId, int64_t> numbers;

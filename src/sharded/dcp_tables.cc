@@ -61,6 +61,15 @@ class ItemsAhead {
   ByteRange open_;  // not asked for yet
 };
 
+// Says which tensor it is.
+Status OfTensor(const Status& status, std::string_view name) {
+  if (status.code() == StatusCode::kUnsupported) {
+    return status.WithMessage(
+        fmt::format("{} (tensor {}); leave it out with `exclude`", status.message(), Quote(name)));
+  }
+  return status.WithMessage(fmt::format("{} (tensor {})", status.message(), Quote(name)));
+}
+
 }  // namespace
 
 std::string DcpArray::Name() const {
@@ -93,8 +102,9 @@ Result<IndexedFile> DcpTables::Read(SourceFiles& files, FileId file, const Memor
   for (size_t i = 0; i < arrays.size(); ++i) {
     const DcpArray& array = arrays[i];
     RESHARD_RETURN_IF_ERROR(ahead.Reach(i));
-    RESHARD_ASSIGN_OR_RETURN(const TorchTensorItem item,
-                             ReadTensorItem(bytes, array.range(), memory));
+    const Result<TorchTensorItem> read_item = ReadTensorItem(bytes, array.range(), memory);
+    if (!read_item.ok()) return OfTensor(read_item.status(), array.tensor->name);
+    const TorchTensorItem& item = *read_item;
     const Shape extent = array.box().extent;
     if (item.dtype != array.tensor->dtype || item.shape != extent) {
       return MismatchError(fmt::format(

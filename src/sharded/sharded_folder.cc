@@ -90,6 +90,10 @@ bool IsDcpMetadata(const DirectoryEntry& entry) {
          (entry.name == kDcpMetadataFile || DcpMetadataRank(entry.name).has_value());
 }
 
+bool IsDcpData(const DirectoryEntry& entry) {
+  return !entry.is_directory && entry.name.ends_with(kDcpExtension);
+}
+
 // Returns the folder of a DCP checkpoint, if these are its entries. Megatron puts a file of
 // torch.save beside it, and a metadata.json.
 Result<std::optional<ShardedFolder>> DcpIn(const std::string& path, std::string below,
@@ -207,7 +211,9 @@ Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path) 
     return std::optional<ShardedFolder>();
   }
   RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(path));
-  if (std::any_of(entries.begin(), entries.end(), IsDcpMetadata)) {
+  // Other programs have hidden files of that name, too.
+  if (std::any_of(entries.begin(), entries.end(), IsDcpMetadata) &&
+      std::any_of(entries.begin(), entries.end(), IsDcpData)) {
     return DcpIn(path, "", std::move(entries));
   }
   // Megatron writes a file of that name, too.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -20,6 +21,7 @@ namespace reshard {
 namespace {
 
 constexpr size_t kMostListed = 20;  // as ReplicaReport has them
+constexpr uint64_t kSampledBytes = uint64_t{64} << 10;
 
 using Replicas = std::span<const PartList::Part>;
 
@@ -73,8 +75,10 @@ Status ReadArray(SourceFiles& files, const Held& held, uint64_t offset, std::spa
 // Compares the replicas of one tensor. One thread.
 class TensorComparison {
  public:
-  TensorComparison(const Source& source, const SharedWork& work, std::stop_token stop)
-      : source_(source), work_(work), stop_(std::move(stop)) {}
+  // At most the first `most_bytes` of each part are compared.
+  TensorComparison(const Source& source, const SharedWork& work, std::stop_token stop,
+                   uint64_t most_bytes = std::numeric_limits<uint64_t>::max())
+      : source_(source), work_(work), stop_(std::move(stop)), most_bytes_(most_bytes) {}
 
   Status Compare(const PartList::Tensor& tensor, const std::vector<Replicas>& parts) {
     difference_.parameter = tensor.name;
@@ -98,7 +102,7 @@ class TensorComparison {
 
  private:
   Status ComparePart(const PartList::Tensor& tensor, const Replicas& replicas) {
-    const uint64_t bytes = BytesOf(tensor, replicas.front());
+    const uint64_t bytes = std::min(BytesOf(tensor, replicas.front()), most_bytes_);
     std::optional<Held> reference;
     uint64_t compared = 0;
     for (const PartList::Part& part : replicas) {
@@ -136,7 +140,7 @@ class TensorComparison {
       Add({held.rank, reference.rank, true, 0});
       return {};
     }
-    const uint64_t bytes = BytesOf(tensor, part);
+    const uint64_t bytes = std::min(BytesOf(tensor, part), most_bytes_);
     expected_.resize(static_cast<size_t>(std::min(bytes, kComparisonStepBytes)));
     found_.resize(expected_.size());
     for (uint64_t offset = 0; offset < bytes; offset += expected_.size()) {
@@ -163,6 +167,7 @@ class TensorComparison {
   const Source& source_;
   const SharedWork& work_;
   const std::stop_token stop_;
+  const uint64_t most_bytes_;
   std::vector<std::byte> expected_;
   std::vector<std::byte> found_;
   ReplicaReport::Difference difference_;
@@ -201,6 +206,38 @@ Result<ReplicaReport> CompareListedReplicas(const Source& source, const Paramete
   RESHARD_RETURN_IF_ERROR(RunWorkers(work.workers, done.size(), compare, work.stop));
   for (std::optional<TensorComparison>& comparison : done) {
     if (comparison) comparison->AddTo(report);
+  }
+  return report;
+}
+
+Result<ReplicaReport> SampleListedReplicas(const Source& source, const ParameterChoice& choice,
+                                           size_t most, const std::stop_token& stop) {
+  ReplicaReport report;
+  const PartList* const all = source.placement().all_tensors();
+  if (all == nullptr) return report;
+  const auto parts_of = [&](const PartList::Tensor& tensor) {
+    return choice.Takes(tensor.name) ? RepeatedParts(tensor) : std::vector<Replicas>();
+  };
+  size_t replicas = 0;
+  for (const PartList::Tensor& tensor : all->tensors()) {
+    for (const Replicas& part : parts_of(tensor)) replicas += part.size();
+  }
+  const size_t step = most == 0 ? replicas + 1 : replicas / most + 1;
+  const SharedWork work{1, stop, {}};
+  size_t seen = 0;
+  size_t read = 0;
+  for (const PartList::Tensor& tensor : all->tensors()) {
+    std::vector<Replicas> sampled;
+    for (const Replicas& part : parts_of(tensor)) {
+      if (seen++ % step == 0 && read + part.size() <= most) {
+        read += part.size();
+        sampled.push_back(part);
+      }
+    }
+    if (sampled.empty()) continue;
+    TensorComparison comparison(source, work, stop, kSampledBytes);
+    RESHARD_RETURN_IF_ERROR(comparison.Compare(tensor, sampled));
+    comparison.AddTo(report);
   }
   return report;
 }

@@ -2,7 +2,9 @@
 #ifndef RESHARD_SRC_VERIFY_LISTED_REPLICAS_H_
 #define RESHARD_SRC_VERIFY_LISTED_REPLICAS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <stop_token>
 
 #include "reshard/compare.h"
 #include "reshard/status.h"
@@ -20,6 +22,11 @@ uint64_t ListedReplicaBytes(const Source& source);
 // TableCache; kCancelled.
 Result<ReplicaReport> CompareListedReplicas(const Source& source, const ParameterChoice& choice,
                                             const SharedWork& work);
+
+// As above, for the first bytes of some parts: as many replicas as `most` reads allow, of parts
+// that are spread over all. Small ones are compared whole.
+Result<ReplicaReport> SampleListedReplicas(const Source& source, const ParameterChoice& choice,
+                                           size_t most, const std::stop_token& stop);
 
 }  // namespace reshard
 

@@ -337,17 +337,17 @@ TEST_F(DcpTest, RanksMayHaveTheirOwnMetadata) {
   made_ = all;
   made_.tensors.pop_back();
   made_.tensors[0].chunks.erase(made_.tensors[0].chunks.begin());
-  WriteMetadata("__10.metadata");
+  WriteMetadata("__1.metadata");
   const auto report = Convert(Options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(Output(), HasSubstr(RowsOf('a', 2) + RowsOf('b', 2)));
   fs::remove_all(work_.path() / "out");
   made_.tensors[0].size = {5, 3};
-  WriteMetadata("__10.metadata");
+  WriteMetadata("__1.metadata");
   const Status status = Converted();
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_THAT(status.message(),
-              Naming("__10.metadata", "\"w\"", "[5, 3]", "[4, 3]", "__0.metadata"));
+              Naming("__1.metadata", "\"w\"", "[5, 3]", "[4, 3]", "__0.metadata"));
 }
 
 TEST_F(DcpTest, TheMetadataOfAllRanksCounts) {
@@ -419,6 +419,36 @@ TEST_F(DcpTest, MegatronHasFilesBesideIt) {
   work_.Write("in/metadata.json", R"({"sharded_backend": "torch_dist"})");
   work_.Write("in/common.pt", TorchFile(PickleOf(PickledDict({})), {}));
   EXPECT_EQ(Converted().message(), "");
+}
+
+TEST_F(DcpTest, ARankWithoutItsMetadataIsNamed) {
+  WriteMetadata("__0.metadata");
+  WriteMetadata("__3.metadata");
+  const Status status = Converted();
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_THAT(status.message(), Naming("ranks 1-2", "missing"));
+}
+
+TEST_F(DcpTest, EmptyTensorsAloneAreNoCheckpoint) {
+  made_.tensors.resize(1);
+  made_.tensors[0].size = {0, 3};
+  made_.tensors[0].chunks.clear();
+  WriteMetadata();
+  const Status status = Converted();
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_THAT(status.message(), HasSubstr("no file with a tensor"));
+}
+
+// Other programs have hidden files of that name, too.
+TEST_F(DcpTest, AFileOfThatNameAloneIsNoCheckpoint) {
+  work_.Write("hub/.metadata", "{}");
+  fs::copy_file(fs::path(RESHARD_TESTS_DIR) / "golden/data/sharded/hf_sharded/case_001/input" /
+                    "shard-00001-model-00001-of-00001.safetensors",
+                work_.path() / "hub" / "model.safetensors");
+  ConvertOptions options = Options();
+  options.source.path = work_.path() / "hub";
+  options.checks.partial = true;
+  EXPECT_TRUE(Convert(options).ok()) << Convert(options).status().message();
 }
 
 // Megatron's folder of all checkpoints names the latest.
