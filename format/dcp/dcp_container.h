@@ -1,5 +1,5 @@
-// The container of the files of a DCP checkpoint (SPEC.md). A file alone does not say what it
-// holds, so that no file is known to be one: src/sharded makes their tables.
+// The container of DCP files (SPEC.md). A file alone does not state its arrays, so its bytes are
+// never recognized: src/sharded makes the tables.
 #ifndef RESHARD_FORMAT_DCP_DCP_CONTAINER_H_
 #define RESHARD_FORMAT_DCP_DCP_CONTAINER_H_
 

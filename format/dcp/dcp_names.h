@@ -15,8 +15,7 @@ inline constexpr std::string_view kDcpMetadataFile = ".metadata";
 // Of files with items.
 inline constexpr std::string_view kDcpExtension = ".distcp";
 
-// Parses __N.metadata, which has the metadata of one rank. Returns its rank, and no value for
-// another name.
+// Parses __N.metadata, the metadata of rank N alone. Returns N; no value for another name.
 std::optional<int64_t> DcpMetadataRank(std::string_view name);
 
 // Whether a path is one of a file in the folder of the checkpoint, or in a folder below.

@@ -30,7 +30,7 @@ struct DcpItem {
 };
 
 struct DcpChunk {
-  // Places in DcpMetadata::numbers, of one for each dimension.
+  // Places in DcpMetadata::numbers, with a number for each dimension.
   size_t begin = 0;
   size_t extent = 0;
   std::optional<DcpItem> item;  // none: the chunk has no elements, and is not stored

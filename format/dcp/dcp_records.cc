@@ -17,6 +17,9 @@ namespace {
 
 constexpr uint64_t kClasses = 16;  // a record number is place * kClasses + class
 
+// Of a class, and transforms of an item. Instances may share a list, and each looks at all of it.
+constexpr size_t kMostMembers = 64;
+
 constexpr std::string_view kTorch = "torch";
 constexpr std::string_view kDistributed = "torch.distributed.";
 constexpr std::string_view kStrided = "torch.strided";
@@ -122,6 +125,9 @@ Result<std::optional<uint64_t>> DcpRecords::Collapse(const Pickle& pickle,
   if (state.kind != (is_properties ? PickleKind::kTuple : PickleKind::kDict)) {
     return Other(pickle, Escape(pickle.Global(node).name), is_properties ? "a tuple" : "a dict",
                  &state);
+  }
+  if (pickle.Items(state).size() > 2 * kMostMembers) {
+    return Other(pickle, Escape(pickle.Global(node).name), "fewer members", &state);
   }
   const auto take = is_properties               ? &DcpRecords::TakeProperties
                     : kind == DcpClass::kChunk  ? &DcpRecords::TakeChunk
@@ -292,6 +298,9 @@ Result<uint32_t> DcpRecords::TransformOf(const Pickle& pickle, const PickleValue
   if (value == nullptr || value->kind == PickleKind::kNone) return 0;
   if (value->kind != PickleKind::kList && value->kind != PickleKind::kTuple) {
     return Other(pickle, "transform_descriptors", "a list", value);
+  }
+  if (pickle.Items(*value).size() > kMostMembers) {
+    return Other(pickle, "transform_descriptors", "fewer", value);
   }
   FirstFew names;
   for (const PickleValue& item : pickle.Items(*value)) {

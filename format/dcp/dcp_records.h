@@ -84,7 +84,7 @@ class DcpRecords {
   // For a pickle of `bytes`.
   explicit DcpRecords(size_t bytes) : most_chunks_(bytes) {}
 
-  // A PickleCollapse. Errors: kCorrupt, without a path, for an instance whose state is another one.
+  // A PickleCollapse. Errors: kCorrupt, without a path, for an unexpected state.
   Result<std::optional<uint64_t>> Collapse(const Pickle& pickle, const PickleValue& node);
 
   // Returns the record that a value is, or null if it is of another class.
@@ -95,7 +95,7 @@ class DcpRecords {
   std::span<const int64_t> At(const Numbers& numbers) const {
     return std::span(numbers_).subspan(numbers.first(), numbers.count());
   }
-  // All of them; the records have no meaning without.
+  // All numbers. The records refer to them.
   std::vector<int64_t> TakeNumbers() { return std::move(numbers_); }
   const Properties& properties(const Tensor& tensor) const {
     return *properties_[tensor.properties];
@@ -124,7 +124,7 @@ class DcpRecords {
   Result<uint64_t> TakeIndex(const Pickle& pickle, const PickleValue& state);
   Result<uint64_t> TakeItem(const Pickle& pickle, const PickleValue& state);
 
-  // Returns a place of these numbers.
+  // Returns the place of equal numbers.
   Numbers Keep(std::span<const int64_t> numbers);
   // Returns the numbers of a torch.Size, a tuple or a list.
   Result<Numbers> NumbersOf(const Pickle& pickle, const PickleValue* value, std::string_view what);

@@ -1,7 +1,5 @@
 #include "format/mindformers_metadata/file_names.h"
 
-#include <fmt/format.h>
-
 #include <cstddef>
 
 #include "src/base/number_text.h"
@@ -33,14 +31,11 @@ std::optional<MindFormersName> ParseMindFormersName(std::string_view name) {
   return MindFormersName{is_optimizer, *number, *count};
 }
 
-std::optional<std::string> IterationFolder(std::string_view content) {
+std::optional<uint64_t> LatestIteration(std::string_view content) {
   const size_t begin = content.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return std::nullopt;
   content.remove_prefix(begin);
-  const auto number =
-      ParseNumber<uint64_t>(content.substr(0, content.find_last_not_of(" \t\r\n") + 1));
-  if (!number) return std::nullopt;
-  return fmt::format("iteration_{:08}", *number);
+  return ParseNumber<uint64_t>(content.substr(0, content.find_last_not_of(" \t\r\n") + 1));
 }
 
 }  // namespace reshard

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace reshard {
@@ -26,9 +25,8 @@ struct MindFormersName {
 // for another name.
 std::optional<MindFormersName> ParseMindFormersName(std::string_view name);
 
-// Returns the name of the folder that the content of kLatestIteration names; no value for other
-// text.
-std::optional<std::string> IterationFolder(std::string_view content);
+// Returns the number that is the content of kLatestIteration; no value for other text.
+std::optional<uint64_t> LatestIteration(std::string_view content);
 
 }  // namespace reshard
 

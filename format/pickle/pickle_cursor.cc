@@ -142,7 +142,7 @@ bool PickleCursor::TakeLine(std::string_view& line, const PickleStep& step) {
   return true;
 }
 
-// Fails if a step is not where it has to be.
+// Checks the place of a step in the pickle.
 bool PickleCursor::CheckPlace(const PickleStep& step) {
   const bool is_first = step.offset == 0;
   if (step.opcode == PickleOpcode::kProto) {

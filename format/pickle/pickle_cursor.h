@@ -4,6 +4,7 @@
 #ifndef RESHARD_FORMAT_PICKLE_PICKLE_CURSOR_H_
 #define RESHARD_FORMAT_PICKLE_PICKLE_CURSOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 

@@ -32,7 +32,7 @@ class Pickle {
   // The elements of a tuple or list. Keys and values in turn of a dict; keys may repeat.
   std::span<const PickleValue> Items(const PickleValue& value) const;
 
-  // Of a global; of a node: that of the class that was instantiated, or of the function.
+  // Of a global; of a node: its class or function.
   const PickleGlobal& Global(const PickleValue& value) const;
   // A number for Global(), the same for all values with that global. From 0 on, without gaps.
   uint32_t GlobalNumber(const PickleValue& value) const;

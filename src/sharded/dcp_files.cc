@@ -134,8 +134,8 @@ class DcpOpener {
         DTypeName(*known.dtype), ToString(known.full), Escape(PathOf(first))));
   }
 
-  // Calls visit(metadata, tensor, chunk) for each chunk that is read: those with elements. Of a
-  // tensor without elements one that is stored is read.
+  // Calls visit(metadata, tensor, chunk) for each chunk with elements. If the tensor has no
+  // elements, calls it for one chunk that is stored.
   template <typename Visit>
   void ForEachChunk(const Tensor& tensor, const Visit& visit) const {
     for (const auto& [m, t] : tensor.places) {

@@ -1,5 +1,5 @@
 // Checkpoints of PyTorch's distributed checkpoint, DCP, Megatron's torch_dist included: files with
-// chunks of tensors, and metadata that says where each chunk lies (format/dcp/SPEC.md).
+// chunks of tensors, and metadata with the place of each chunk (format/dcp/SPEC.md).
 #ifndef RESHARD_SRC_SHARDED_DCP_FILES_H_
 #define RESHARD_SRC_SHARDED_DCP_FILES_H_
 
@@ -9,8 +9,8 @@
 
 namespace reshard {
 
-// Reads the metadata of `folder`: .metadata, or that of all ranks. Errors: as FindShardedSource.
-// Any thread.
+// Reads the metadata of `folder`, from .metadata or from a file of each rank. Errors: as
+// FindShardedSource. Any thread.
 Result<FoundSource> ReadDcp(const ShardedFolder& folder, const SourceRequest& request);
 
 }  // namespace reshard

@@ -17,7 +17,7 @@
 namespace reshard {
 namespace {
 
-// Asks for the ends of items ahead. The end of one item and the head of the next are one range.
+// Asks for the ends of items ahead. If two items adjoin, an end and a head are one range.
 class ItemsAhead {
  public:
   ItemsAhead(const FileBytes& file, std::span<const DcpArray> arrays)

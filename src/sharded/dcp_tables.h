@@ -37,7 +37,7 @@ struct DcpArray {
 class DcpTables final : public FamilyTables {
  public:
   // `arrays` has the wanted arrays of each file by its number, in file order; `numbers` has the
-  // numbers. They refer to `metadata`. `path` is that of the file that lists them, for messages.
+  // numbers. They refer to `metadata`. `path` is the path of the metadata, for messages.
   DcpTables(std::vector<std::unique_ptr<const DcpMetadata>> metadata,
             std::vector<std::vector<DcpArray>> arrays, std::map<FileId, int64_t> numbers,
             std::string path);

@@ -59,7 +59,7 @@ Status CheckMissingFiles(const std::string& metadata, const std::vector<std::str
     for (size_t i = 0; i < tensor.parts.size();) {
       const auto replicas = PartList::ReplicasAt(tensor, i);
       i += replicas.size();
-      // Nothing is read of a part without elements.
+      // A part without elements needs no file.
       if (replicas.front().box().empty()) continue;
       if (std::any_of(replicas.begin(), replicas.end(), is_there)) continue;
       return MismatchError(fmt::format(

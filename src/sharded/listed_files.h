@@ -25,8 +25,8 @@ bool IsWanted(const SourceRequest& request, std::string_view name);
 Result<ChosenFile> PinFile(const SourceRequest& request, const std::string& relative,
                            int64_t number);
 
-// Adds the files of `names`, which get their places there as numbers, to `found`. Returns the
-// numbers of those that are not there.
+// Adds the files of `names` to `found`, with their places as numbers. Returns the numbers of
+// missing files.
 Result<std::vector<size_t>> AddListedFiles(const ShardedFolder& folder,
                                            const SourceRequest& request,
                                            const std::vector<std::string>& names,

@@ -143,6 +143,20 @@ Result<std::optional<ShardedFolder>> MindFormersIn(const std::string& path, std:
       ShardedFolder{ShardedFamily::kMindFormers, std::move(below), std::move(entries)});
 }
 
+// Returns Megatron's checkpoint of an iteration, if the folder has it.
+Result<std::optional<ShardedFolder>> MegatronIn(const std::string& path, uint64_t iteration) {
+  const std::string folder = fmt::format("iter_{:07}", iteration);
+  const std::string inner = PathIn(path, folder);
+  const Storage& storage = Storage::Of(path);
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, storage.KindOf(inner));
+  if (kind != PathKind::kDirectory) return std::optional<ShardedFolder>();
+  RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> inside, storage.List(inner));
+  if (std::none_of(inside.begin(), inside.end(), IsDcpMetadata)) {
+    return std::optional<ShardedFolder>();
+  }
+  return DcpIn(path, folder + "/", std::move(inside));
+}
+
 // Returns the latest checkpoint of a folder that has kLatestIteration.
 Result<std::optional<ShardedFolder>> LatestIn(const std::string& path,
                                               const std::vector<DirectoryEntry>& entries) {
@@ -157,13 +171,18 @@ Result<std::optional<ShardedFolder>> LatestIn(const std::string& path,
   }
   const std::string tracker = PathIn(path, kLatestIteration);
   RESHARD_ASSIGN_OR_RETURN(const std::string content, storage.ReadWhole(tracker, kLongest));
-  const std::optional<std::string> folder = IterationFolder(content);
-  if (!folder) {
+  const std::optional<uint64_t> number = LatestIteration(content);
+  if (!number) {
     return CorruptError(fmt::format("{}: expected the number of an iteration, found {}",
                                     Escape(tracker), Quote(content)));
   }
-  const std::string inner = PathIn(path, *folder);
+  const std::string folder = fmt::format("iteration_{:08}", *number);
+  const std::string inner = PathIn(path, folder);
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, storage.KindOf(inner));
+  if (kind == PathKind::kMissing) {
+    RESHARD_ASSIGN_OR_RETURN(std::optional<ShardedFolder> found, MegatronIn(path, *number));
+    if (found) return found;
+  }
   if (kind != PathKind::kDirectory) {
     return NotFoundError(
         fmt::format("{}: is not there, but {} names it; get it, or give the folder "
@@ -172,7 +191,7 @@ Result<std::optional<ShardedFolder>> LatestIn(const std::string& path,
   }
   RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> inside, storage.List(inner));
   RESHARD_ASSIGN_OR_RETURN(std::optional<ShardedFolder> found,
-                           MindFormersIn(path, *folder + "/", std::move(inside)));
+                           MindFormersIn(path, folder + "/", std::move(inside)));
   if (found) return found;
   return NotFoundError(fmt::format(
       "{}: expected files such as model-0000000-0000001.safetensors, found none", Escape(inner)));

@@ -28,10 +28,10 @@ struct ShardedFolder {
 };
 
 // Returns the kind of the folder `path`, or of its folder sharded/ if it has no checkpoint files of
-// its own, or of the latest checkpoint in a folder of MindFormers. Returns no value for other
-// paths. Errors:
-//   kMismatch: the folder has files of another family, too
-//   kCorrupt: the file that names MindFormers' latest checkpoint has other content
+// its own, or of the latest checkpoint in a folder of MindFormers or Megatron. Returns no value for
+// other paths. Errors:
+//   kMismatch: the folder has files of another family, too; `path` is one file of DCP
+//   kCorrupt: the file that names the latest checkpoint has other content
 //   kNotFound: that checkpoint is not there
 //   as Storage::List
 Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path);

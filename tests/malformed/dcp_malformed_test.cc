@@ -421,6 +421,30 @@ TEST_F(DcpTest, MegatronHasFilesBesideIt) {
   EXPECT_EQ(Converted().message(), "");
 }
 
+// Megatron's folder of all checkpoints names the latest.
+TEST_F(DcpTest, TheLatestIterationOfMegatronIsRead) {
+  WriteMetadata();
+  fs::create_directory(work_.path() / "all");
+  fs::rename(work_.path() / "in", work_.path() / "all" / "iter_0000012");
+  work_.Write("all/latest_checkpointed_iteration.txt", "12");
+  ConvertOptions options = Options();
+  options.source.path = work_.path() / "all";
+  const auto report = Convert(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->parameters, 2);
+}
+
+TEST_F(DcpTest, OneFileIsNoSource) {
+  WriteMetadata();
+  for (const std::string name : {".metadata", "__0_0.distcp"}) {
+    ConvertOptions options = Options();
+    options.source.path = work_.path() / "in" / name;
+    const Status status = Convert(options).status();
+    EXPECT_EQ(status.code(), StatusCode::kMismatch);
+    EXPECT_THAT(status.message(), Naming(name, "give the folder"));
+  }
+}
+
 TEST_F(DcpTest, TheDigestIsThatOfTheOutput) {
   WriteMetadata();
   ASSERT_EQ(Converted().message(), "");

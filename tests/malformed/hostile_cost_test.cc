@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/checkpoint_bytes.h"
+#include "tests/support/dcp_bytes.h"
 #include "tests/support/measured_program.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
@@ -168,6 +169,49 @@ std::vector<HostileFile> TorchFiles() {
   return files;
 }
 
+// The .metadata of DCP checkpoints.
+std::vector<HostileFile> DcpFiles() {
+  const std::vector<std::vector<std::string>> commands = {
+      {"inspect", "FOLDER/hostile"},
+      {"convert", "FOLDER/hostile", "FOLDER/out", "--format", "huggingface"},
+  };
+  std::vector<HostileFile> files;
+  const auto add = [&](const std::string& name, const std::string& pickle) {
+    files.push_back({name, PickleOf(pickle), commands});
+  };
+  const std::string module = "torch.distributed.checkpoint.metadata";
+  const std::string zero = std::string("\0", 1);
+  const std::string one = "\x01";
+  const auto instance = [&](const std::string& name, const std::string& state) {
+    return PickledGlobal(module, name) + ")\x81" + state + "b";
+  };
+  // Each instance has the same dict, or the same list.
+  add("50,000 instances of 100,000 members",
+      "(}(" + Repeat("K\x01N", 100'000) + "uq" + zero +
+          Repeat(instance("MetadataIndex", "h" + zero), 50'000) + "t");
+  const std::string size = PickledCall("torch", "Size", {PickledTuple({})}) + "q" + zero;
+  const std::string chunk = instance(
+      "ChunkStorageMetadata",
+      PickledDict({{PickledText("offsets"), "h" + zero}, {PickledText("sizes"), "h" + zero}}));
+  const std::string two = "\x02";
+  const std::string properties =
+      instance("TensorProperties", PickledTuple({PickledGlobal("torch", "float32"), PickledNone(),
+                                                 PickledNone(), PickledNone(), PickledNone()})) +
+      "q" + two;
+  const std::string tensor =
+      instance("TensorStorageMetadata", PickledDict({{PickledText("properties"), "h" + two},
+                                                     {PickledText("size"), "h" + zero},
+                                                     {PickledText("chunks"), "h" + one}}));
+  add("20,000 tensors of 20,000 chunks", "(" + properties + size + "](" + Repeat(chunk, 20'000) +
+                                             "eq" + one + Repeat(tensor, 20'000) + "t");
+  DcpBytes many;
+  for (int i = 0; i < 20'000; ++i) {
+    many.tensors.push_back({.name = "w" + std::to_string(i), .size = {0, 3}});
+  }
+  files.push_back({"20,000 tensors", DcpMetadataOf(many), commands});
+  return files;
+}
+
 std::vector<HostileFile> Manifests() {
   std::vector<HostileFile> files;
   const auto add = [&](const std::string& name, const std::string& content) {
@@ -225,6 +269,10 @@ INSTANTIATE_TEST_SUITE_P(Files, HostileSafetensorsTest, testing::ValuesIn(Safete
 using HostileTorchTest = HostileCostTest;
 TEST_P(HostileTorchTest, CostsWhatItsSizeCosts) { Run("hostile.pt"); }
 INSTANTIATE_TEST_SUITE_P(Files, HostileTorchTest, testing::ValuesIn(TorchFiles()));
+
+using HostileDcpTest = HostileCostTest;
+TEST_P(HostileDcpTest, CostsWhatItsSizeCosts) { Run("hostile/.metadata"); }
+INSTANTIATE_TEST_SUITE_P(Files, HostileDcpTest, testing::ValuesIn(DcpFiles()));
 
 using HostileManifestTest = HostileCostTest;
 TEST_P(HostileManifestTest, CostsWhatItsSizeCosts) { Run("manifest.json"); }
