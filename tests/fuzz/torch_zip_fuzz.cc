@@ -61,7 +61,7 @@ std::string FileFault(std::string_view bytes) {
   const FileBytes file = BytesInMemory(bytes);
   const auto item = ReadTensorItem(file, {0, bytes.size()}, {});
   if (!item.ok()) {
-    const std::string fault = RefusalFault(item.status());
+    std::string fault = RefusalFault(item.status());
     if (!fault.empty()) return fault;
   } else if (item->content.length != TensorBytes(item->shape, item->dtype) ||
              (item->content.length > 0 && !LiesIn(item->content, item->crc.covered)) ||
@@ -79,12 +79,12 @@ std::string FuzzTorchZip(std::string_view bytes) {
   // The storages have some sizes, so that tensors fit.
   const std::string file =
       TorchFile(bytes, {"0123", "01234567", std::string(1600, 'x'), std::string(64, 'y')});
-  if (const std::string fault = FileFault(file); !fault.empty()) return fault;
-  const auto read = ReadTable(BytesInMemory(file));
+  if (std::string fault = FileFault(file); !fault.empty()) return fault;
+  const std::string_view text = file;
+  const auto read = ReadTable(BytesInMemory(text));
   if (!read.ok()) return "";
   for (const ContentCrc& crc : read->content_crcs) {
-    if (NaiveCrc32(std::string_view(file).substr(crc.covered.offset, crc.covered.length)) !=
-        crc.value) {
+    if (NaiveCrc32(text.substr(crc.covered.offset, crc.covered.length)) != crc.value) {
       return "another CRC-32";
     }
   }

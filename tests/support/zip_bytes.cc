@@ -66,7 +66,7 @@ void PutEntry(std::string& out, const ZipEntry& entry, uint32_t crc, uint64_t he
   for (int i = 0; i < 2; ++i) Put(out, entry.has_zip64 ? kNo32 : size, 4);
   Put(out, entry.name.size(), 2);
   Put(out, extra.size(), 2);
-  Put(out, 0, 10);
+  out.append(10, '\0');  // comment, disk, attributes
   Put(out, entry.has_zip64 ? kNo32 : header, 4);
   out += entry.name + extra;
 }
