@@ -41,7 +41,16 @@ Result<std::vector<size_t>> AddListedFiles(const ShardedFolder& folder,
     found.files.push_back(
         {static_cast<int64_t>(i), relative, request.files.Add(found.indexed.back()), {}});
   }
-  return missing;
+  if (!found.files.empty()) return missing;
+  FirstFew shown;
+  for (const std::string& name : names) shown.Add(Escape(name));
+  const std::string path = Escape(PathIn(request.path, folder.below));
+  if (names.empty()) {
+    return MismatchError(fmt::format("{}: its metadata names no file with tensors", path));
+  }
+  return MismatchError(
+      fmt::format("{}: all {} files that its metadata names are missing: {}; complete the folder",
+                  path, names.size(), shown.Joined()));
 }
 
 Status CheckMissingFiles(const std::string& metadata, const std::vector<std::string>& names,

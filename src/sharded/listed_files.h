@@ -26,7 +26,7 @@ Result<ChosenFile> PinFile(const SourceRequest& request, const std::string& rela
                            int64_t number);
 
 // Adds the files of `names` to `found`, with their places as numbers. Returns the numbers of
-// missing files.
+// missing files. Errors: kMismatch if all are missing.
 Result<std::vector<size_t>> AddListedFiles(const ShardedFolder& folder,
                                            const SourceRequest& request,
                                            const std::vector<std::string>& names,

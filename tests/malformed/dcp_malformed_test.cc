@@ -306,6 +306,20 @@ TEST_F(DcpTest, AMissingFileIsNamed) {
   ASSERT_TRUE(report.ok()) << report.status().message();
 }
 
+TEST_F(DcpTest, AtLeastOneFileIsThere) {
+  WriteMetadata();
+  fs::remove(work_.path() / "in" / "__0_0.distcp");
+  fs::remove(work_.path() / "in" / "__1_0.distcp");
+  Status status = Converted();
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_THAT(status.message(), Naming("2 files", "__0_0.distcp, __1_0.distcp"));
+  made_.tensors = {{.name = "none", .size = {0, 3}}};
+  WriteMetadata();
+  status = Converted();
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_THAT(status.message(), HasSubstr("names no file with tensors"));
+}
+
 TEST_F(DcpTest, TensorsThatAreNotWantedMayBeAnything) {
   made_.tensors[0].dtype = "qint8";
   work_.Write("in/__1_0.distcp", "x");
