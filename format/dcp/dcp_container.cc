@@ -11,6 +11,7 @@ namespace {
 
 Likeness LikeNone(std::span<const std::byte> /*head*/) { return Likeness::kNone; }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as Container has it
 Result<TableOfFile> ReadNoTable(const FileBytes& file, std::vector<std::byte> /*head*/,
                                 const MemoryCheck& /*memory*/,
                                 const std::shared_ptr<const FileTable>& /*like*/) {

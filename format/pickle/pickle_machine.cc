@@ -9,6 +9,11 @@
 #include "src/base/status_macros.h"
 
 namespace reshard {
+namespace {
+
+constexpr size_t kMostNameBytes = 4096;  // of a module or of a class
+
+}  // namespace
 
 Result<Pickle> PickleMachine::Run() && {
   if (!FindFetches()) return status_;
@@ -52,7 +57,7 @@ bool PickleMachine::Carry(const Step& step) {
       return Stop(step);
     case kMark:
       marks_.push_back(stack_.size());
-      return true;
+      return Grow(sizeof(size_t));
     case kGlobal:
     case kStackGlobal:
     case kReduce:
@@ -113,10 +118,8 @@ bool PickleMachine::PushInteger(const Step& step) {
     number = static_cast<uint64_t>(int64_t{static_cast<int32_t>(number)});
   } else if (step.opcode == PickleOpcode::kLong1) {
     const size_t size = step.bytes.size();
-    if (size > sizeof(number)) {
-      return Fail(step,
-                  fmt::format("has {} bytes; integers of more than 64 bits are not read", size));
-    }
+    // No number of a tensor: only its bytes are kept.
+    if (size > sizeof(number)) return PushText(step, PickleKind::kBytes);
     const bool is_negative = size > 0 && static_cast<int8_t>(step.bytes.back()) < 0;
     number = is_negative ? ~uint64_t{0} : 0;
     for (size_t i = size; i-- > 0;) number = number << 8 | static_cast<uint8_t>(step.bytes[i]);
@@ -236,6 +239,9 @@ bool PickleMachine::PushStackGlobal(const Step& step) {
     return Fail(step, fmt::format("expected two texts, found {} and {}", pickle_.Shown(module),
                                   pickle_.Shown(name)));
   }
+  if (module.length > kMostNameBytes || name.length > kMostNameBytes) {
+    return Fail(step, fmt::format("expected names of at most {} bytes", kMostNameBytes));
+  }
   DropDownTo(stack_.size() - 2);
   return Push(objects().GlobalValue({pickle_.Text(module), pickle_.Text(name)}));
 }
@@ -252,12 +258,15 @@ bool PickleMachine::PushNode(const Step& step) {
   if (!Has(step, 2)) return false;
   const PickleValue global = FromTop(1);
   const PickleValue arguments = FromTop(0);
-  if (global.kind != PickleKind::kGlobal || arguments.kind != PickleKind::kTuple) {
+  // A nested class is what getattr returned: a node, whose own global tells nothing of this one.
+  const bool is_made = global.kind == PickleKind::kNode || global.kind == PickleKind::kRecord;
+  if ((global.kind != PickleKind::kGlobal && !is_made) || arguments.kind != PickleKind::kTuple) {
     return Fail(step, fmt::format("expected a global and a tuple, found {} and {}",
                                   pickle_.Shown(global), pickle_.Shown(arguments)));
   }
   const PickleValue node = objects().New(PickleKind::kNode);
-  objects().at(node).global = static_cast<uint32_t>(global.data);
+  const PickleValue named = is_made ? objects().GlobalValue({"", "(unnamed)"}) : global;
+  objects().at(node).global = static_cast<uint32_t>(named.data);
   objects().at(node).arguments = arguments;
   stack_.resize(stack_.size() - 2);
   return Seal(step, arguments, node) && Push(node) && Collapse();
@@ -272,9 +281,8 @@ bool PickleMachine::SetState(const Step& step) {
                 fmt::format("expected an instance of a class, found {}", pickle_.Shown(node)));
   }
   PickleObject& object = objects().at(node);
-  if (object.is_sealed || object.has_state) {
-    return Fail(step, "its object was used before it was complete");
-  }
+  // One that is inside of another may get its state yet: a class may refer to what refers to it.
+  if (object.has_state) return Fail(step, "its object has a state already");
   if (state.is_object() && state.data == node.data) {
     return Fail(step, "an object would be inside of itself");
   }

@@ -37,21 +37,24 @@ void PickleObjects::Use(const PickleValue& value) {
   if (value.is_object()) ++at(value).uses;
 }
 
-// Recursive, by kMostPickleLevels at most.
-// NOLINTNEXTLINE(misc-no-recursion)
 void PickleObjects::Release(const PickleValue& value) {
-  if (!value.is_object() || --at(value).uses > 0) return;
-  PickleObject& object = at(value);
-  std::vector<PickleValue> items = std::move(object.items);
-  const PickleValue arguments = object.arguments;
-  const PickleValue state = object.state;
-  object = PickleObject();
-  for (const PickleValue& item : items) Release(item);
-  Release(arguments);
-  Release(state);
-  items.clear();
-  if (items.capacity() <= kMostKeptItems) object.items = std::move(items);
-  free_.push_back(static_cast<uint32_t>(value.data));
+  const auto drop = [this](const PickleValue& dropped) {
+    if (dropped.is_object() && --at(dropped).uses == 0) unused_.push_back(dropped);
+  };
+  drop(value);
+  while (!unused_.empty()) {
+    const PickleValue next = unused_.back();
+    unused_.pop_back();
+    PickleObject& object = at(next);
+    std::vector<PickleValue> items = std::move(object.items);
+    for (const PickleValue& item : items) drop(item);
+    drop(object.arguments);
+    drop(object.state);
+    object = PickleObject();
+    items.clear();
+    if (items.capacity() <= kMostKeptItems) object.items = std::move(items);
+    free_.push_back(static_cast<uint32_t>(next.data));
+  }
 }
 
 bool PickleObjects::Seal(const PickleValue& inner, const PickleValue& outer) {

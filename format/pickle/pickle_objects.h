@@ -1,7 +1,8 @@
 // PickleObjects: the objects and globals of a pickle that is being read.
 //
-// An object that was put into another is sealed: it gets no further items. So there are no cycles,
-// and the depth is known.
+// An object that was put into another is sealed: it gets no further items. So items and arguments
+// have no cycles, and their depth is known. States may have cycles; these live as long as the
+// pickle.
 //
 // Not for use from several threads at once.
 #ifndef RESHARD_FORMAT_PICKLE_PICKLE_OBJECTS_H_
@@ -79,7 +80,8 @@ class PickleObjects {
   const MemoryCheck* memory_;
   uint64_t grown_ = 0;  // bytes, since the last check
   std::deque<PickleObject> objects_;
-  std::vector<uint32_t> free_;  // places in there
+  std::vector<uint32_t> free_;       // places in there
+  std::vector<PickleValue> unused_;  // to be released; empty between calls
   std::deque<PickleGlobal> globals_;
   std::unordered_map<PickleGlobal, uint32_t, GlobalHash> numbers_;  // of globals
 };

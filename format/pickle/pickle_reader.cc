@@ -9,6 +9,14 @@
 #include "src/base/quote.h"
 
 namespace reshard {
+namespace {
+
+// The most memory for values. A DTensor takes some 25 bytes for each of its own. The machine asks
+// after each MiB.
+constexpr uint64_t kLeastMiB = 16;
+constexpr uint64_t kMemoryPerByte = 36;
+
+}  // namespace
 
 double Pickle::Float(const PickleValue& value) const { return std::bit_cast<double>(value.data); }
 
@@ -88,7 +96,13 @@ Result<Pickle> ReadPickle(std::string_view bytes, const PickleCollapse& collapse
     return CorruptError(
         fmt::format("a pickle of {} bytes; expected less than 4 GiB", bytes.size()));
   }
-  return PickleMachine(bytes, collapse, memory).Run();
+  uint64_t left = kLeastMiB + (kMemoryPerByte * bytes.size() >> 20);
+  const MemoryCheck bounded = [&](uint64_t more) -> Status {
+    if (left-- > 0) return CheckMemory(memory, more);
+    return ResourceExhaustedError(fmt::format(
+        "its values take more than {} times its {} bytes in memory", kMemoryPerByte, bytes.size()));
+  };
+  return PickleMachine(bytes, collapse, bounded).Run();
 }
 
 }  // namespace reshard

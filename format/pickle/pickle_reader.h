@@ -72,6 +72,7 @@ using PickleCollapse =
 
 // Errors:
 //   kCorrupt, without a path: breaks SPEC.md; names opcode and offset
+//   kResourceExhausted: its values take far more memory than its bytes
 //   as `collapse` and `memory`, which is asked now and then
 Result<Pickle> ReadPickle(std::string_view bytes, const PickleCollapse& collapse = {},
                           const MemoryCheck& memory = {});

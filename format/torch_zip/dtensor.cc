@@ -73,33 +73,94 @@ bool AppendIntegers(const Pickle& pickle, const PickleValue& value, Shape& numbe
   return true;
 }
 
-// The extents and strides of a mesh in its list of ranks.
+// The places of a mesh in its list of ranks. An axis may have several parts, or none if it has a
+// single place.
 struct MeshLayout {
-  Shape extents;
-  Shape strides;
+  Shape extents;               // of the axes
+  std::vector<size_t> firsts;  // the first part of each axis
+  Shape parts;                 // of all axes, slowest first
+  Shape strides;               // of the parts
+  int64_t begin = 0;
 };
 
-// Reads a layout of torch, whose form depends on the release: axes, or a shape and strides.
+// Adds an axis with its shape and strides, which may be nested.
+bool AddAxis(const Pickle& pickle, const PickleValue& shape, const PickleValue& strides,
+             MeshLayout& layout) {
+  const size_t before = layout.parts.size();
+  if (!AppendIntegers(pickle, shape, layout.parts) ||
+      !AppendIntegers(pickle, strides, layout.strides) ||
+      layout.parts.size() != layout.strides.size()) {
+    return false;
+  }
+  int64_t extent = 1;
+  for (size_t i = before; i < layout.parts.size(); ++i) {
+    const auto more = CheckedMul(extent, layout.parts[i]);
+    if (!more || *more < 1 || *more > static_cast<int64_t>(kMostRanks)) return false;
+    extent = *more;
+  }
+  layout.extents.push_back(extent);
+  layout.firsts.push_back(before);
+  return layout.extents.size() <= kMaxDims;
+}
+
+// Reads a layout of torch, whose form depends on the release: axes with a shape and strides each,
+// or these of all axes.
 std::optional<MeshLayout> LayoutOf(const Pickle& pickle, const PickleValue& layout) {
   MeshLayout read;
-  std::vector<PickleValue> parts = {layout};
-  const PickleValue* const axes = AttributeOf(pickle, layout, "axes");
-  if (axes != nullptr) {
-    if (axes->kind != PickleKind::kTuple || pickle.Items(*axes).size() > kMaxDims) return {};
-    parts.assign(pickle.Items(*axes).begin(), pickle.Items(*axes).end());
+  if (const PickleValue* const axes = AttributeOf(pickle, layout, "axes")) {
+    if (axes->kind != PickleKind::kTuple) return {};
+    for (const PickleValue& axis : pickle.Items(*axes)) {
+      const PickleValue* const shape = AttributeOf(pickle, axis, "shape");
+      const PickleValue* const strides = AttributeOf(pickle, axis, "stride");
+      if (shape == nullptr || strides == nullptr || !AddAxis(pickle, *shape, *strides, read)) {
+        return {};
+      }
+    }
+    return read.extents.empty() ? std::nullopt : std::optional(std::move(read));
   }
-  for (const PickleValue& part : parts) {
-    const PickleValue* const shape = AttributeOf(pickle, part, "shape");
-    const PickleValue* const strides = AttributeOf(pickle, part, "stride");
-    const size_t before = read.extents.size();
-    if (shape == nullptr || strides == nullptr || !AppendIntegers(pickle, *shape, read.extents) ||
-        !AppendIntegers(pickle, *strides, read.strides) ||
-        (axes != nullptr && read.extents.size() != before + 1)) {
-      return std::nullopt;
+  const PickleValue* const shape = AttributeOf(pickle, layout, "shape");
+  const PickleValue* const strides = AttributeOf(pickle, layout, "stride");
+  if (shape == nullptr || strides == nullptr) return {};
+  if (shape->kind != PickleKind::kTuple || strides->kind != PickleKind::kTuple) {
+    return AddAxis(pickle, *shape, *strides, read) ? std::optional(std::move(read)) : std::nullopt;
+  }
+  const std::span<const PickleValue> shapes = pickle.Items(*shape);
+  const std::span<const PickleValue> steps = pickle.Items(*strides);
+  if (shapes.empty() || shapes.size() != steps.size()) return {};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (!AddAxis(pickle, shapes[i], steps[i], read)) return {};
+  }
+  return read;
+}
+
+// Returns where the places of the mesh begin in `map`: a part of a larger mesh knows its own place
+// in it, and the rank that is there. No value if that contradicts itself.
+std::optional<int64_t> BeginOf(const Pickle& pickle, const PickleValue& mesh,
+                               const MeshLayout& layout, const std::vector<int64_t>& map) {
+  const PickleValue* const rank = AttributeOf(pickle, mesh, "_rank");
+  const PickleValue* const coordinates = AttributeOf(pickle, mesh, "_coordinate_on_dim");
+  if (rank == nullptr || rank->kind != PickleKind::kInteger || coordinates == nullptr ||
+      (coordinates->kind != PickleKind::kTuple && coordinates->kind != PickleKind::kList)) {
+    return 0;
+  }
+  const std::span<const PickleValue> axes = pickle.Items(*coordinates);
+  const auto place = std::find(map.begin(), map.end(), pickle.Integer(*rank));
+  if (axes.size() != layout.extents.size() || place == map.end()) return std::nullopt;
+  auto begin = std::optional<int64_t>(place - map.begin());
+  size_t part = layout.parts.size();
+  for (size_t axis = axes.size(); axis-- > 0;) {
+    if (axes[axis].kind != PickleKind::kInteger) return std::nullopt;
+    int64_t rest = pickle.Integer(axes[axis]);
+    if (rest < 0 || rest >= layout.extents[axis]) return std::nullopt;
+    while (part > layout.firsts[axis]) {
+      --part;
+      const auto way = CheckedMul(rest % layout.parts[part], layout.strides[part]);
+      begin = way && *begin >= *way ? std::optional(*begin - *way) : std::nullopt;
+      if (!begin) return std::nullopt;
+      rest /= layout.parts[part];
     }
   }
-  if (read.extents.empty() || read.extents.size() != read.strides.size()) return std::nullopt;
-  return read;
+  return begin;
 }
 
 // Returns the number of places; no value if there are none, or too many.
@@ -114,13 +175,13 @@ std::optional<uint64_t> PlacesOf(const Shape& extents) {
 
 // Puts the ranks into the order of the mesh. Errors: kCorrupt if a stride leaves `map`.
 Result<std::vector<int64_t>> RanksOf(const MeshLayout& layout, const std::vector<int64_t>& map) {
-  const std::optional<uint64_t> places = PlacesOf(layout.extents);
+  const std::optional<uint64_t> places = PlacesOf(layout.parts);
   std::vector<int64_t> ranks;
   for (uint64_t place = 0; places && place < *places; ++place) {
-    auto at = std::optional<int64_t>(0);
+    auto at = std::optional(layout.begin);
     uint64_t rest = place;
-    for (size_t i = layout.extents.size(); at && i-- > 0;) {
-      const auto extent = static_cast<uint64_t>(layout.extents[i]);
+    for (size_t i = layout.parts.size(); at && i-- > 0;) {
+      const auto extent = static_cast<uint64_t>(layout.parts[i]);
       const auto step = CheckedMul(static_cast<int64_t>(rest % extent), layout.strides[i]);
       at = step ? CheckedAdd(*at, *step) : std::nullopt;
       rest /= extent;
@@ -178,12 +239,15 @@ Result<std::shared_ptr<const DeviceMesh>> DTensorReader::MeshOf(const PickleValu
   const PickleValue* whole = AttributeOf(pickle_, mesh, "mesh");
   if (whole == nullptr) whole = AttributeOf(pickle_, mesh, "_mesh");
   if (layout != nullptr && map != nullptr) {
-    const std::optional<MeshLayout> form = LayoutOf(pickle_, *layout);
+    std::optional<MeshLayout> form = LayoutOf(pickle_, *layout);
     if (!form) return UnsupportedError("a mesh whose _layout has a form that is not known");
     Shape shape;
     RESHARD_ASSIGN_OR_RETURN(const std::vector<int64_t> ranks, ReadRanks(*map, shape));
+    const std::optional<int64_t> begin = BeginOf(pickle_, mesh, *form, ranks);
+    if (!begin) return CorruptError("a mesh whose place in its list of ranks contradicts its rank");
+    form->begin = *begin;
     RESHARD_ASSIGN_OR_RETURN(read->ranks, RanksOf(*form, ranks));
-    read->extents = form->extents;
+    read->extents = std::move(form->extents);
   } else if (whole != nullptr) {
     RESHARD_ASSIGN_OR_RETURN(read->ranks, ReadRanks(*whole, read->extents));
     if (read->extents.empty()) read->extents = {1};

@@ -27,7 +27,7 @@ struct Level {
   size_t path_bytes = 0;  // of the path to it
 };
 
-// Classes of dicts, whose entries the pickle sets one by one.
+// Classes of dicts, whose entries the pickle sets one by one; they may have none.
 bool IsDictClass(const PickleGlobal& global) {
   return global.module == "collections" &&
          (global.name == "OrderedDict" || global.name == "defaultdict");
@@ -41,8 +41,11 @@ std::optional<Level> LevelOf(const Pickle& pickle, const PickleValue& value) {
     case PickleKind::kTuple:
       return Level{.items = pickle.Items(value), .has_pairs = false};
     case PickleKind::kNode:
-      if (!IsDictClass(pickle.Global(value))) return std::nullopt;
-      if (!pickle.HasPairs(value) && !pickle.Entries(value).empty()) return std::nullopt;
+      // One with pairs is of a class of dicts.
+      if (!pickle.HasPairs(value) &&
+          (!IsDictClass(pickle.Global(value)) || !pickle.Entries(value).empty())) {
+        return std::nullopt;
+      }
       return Level{.items = pickle.Entries(value), .has_pairs = true};
     default:
       return std::nullopt;

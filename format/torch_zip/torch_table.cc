@@ -22,11 +22,6 @@
 namespace reshard {
 namespace {
 
-// The most memory for the values of data.pkl. A DTensor takes some 25 bytes for each of its own.
-// ReadPickle asks after each MiB.
-constexpr uint64_t kLeastPickleMiB = 16;
-constexpr uint64_t kPickleMemoryPerByte = 36;
-
 // Local headers that are requested ahead, each at its own place.
 constexpr size_t kMostAhead = 15;
 
@@ -152,14 +147,7 @@ Likeness LikenessOfTorchZip(std::span<const std::byte> head) {
 Result<TableOfFile> ReadTorchTable(const FileBytes& file, const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(TorchArchive archive, TorchArchive::Open(file, {0, file.size}, memory));
   RESHARD_ASSIGN_OR_RETURN(const std::string bytes, archive.ReadPickleBytes(memory));
-  uint64_t left = kLeastPickleMiB + (kPickleMemoryPerByte * bytes.size() >> 20);
-  const MemoryCheck bounded = [&](uint64_t more) -> Status {
-    if (left-- > 0) return CheckMemory(memory, more);
-    return ResourceExhaustedError(
-        fmt::format("its values take more than {} times its {} bytes in memory",
-                    kPickleMemoryPerByte, bytes.size()));
-  };
-  const Result<Pickle> pickle = ReadPickle(bytes, {}, bounded);
+  const Result<Pickle> pickle = ReadPickle(bytes, {}, memory);
   RESHARD_RETURN_IF_ERROR(archive.InPickle(pickle.status()));
   TorchTableReader reader(*pickle, archive, memory);
   const Result<uint64_t> others = ForEachTorchTensor(

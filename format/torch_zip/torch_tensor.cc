@@ -64,9 +64,24 @@ std::optional<TorchCall> CallOf(const Pickle& pickle, const PickleValue& value) 
   return TorchCall{pickle.Global(value), pickle.Items(pickle.Arguments(value))};
 }
 
+// Of tensors on Ascend. It has the arguments of _rebuild_tensor_v2, but that the last one is a
+// format of the device; the storage is that of the tensor on the host.
+bool IsRebuildOfNpu(const TorchCall& call) {
+  return call.function.module.starts_with("torch_npu.") &&
+         call.function.name == "_rebuild_npu_tensor";
+}
+
 bool IsRebuild(const TorchCall& call) {
-  return (call.function.module == kUtils || call.function.module == "torch._tensor") &&
-         call.function.name.starts_with("_rebuild_");
+  return IsRebuildOfNpu(call) ||
+         ((call.function.module == kUtils || call.function.module == "torch._tensor") &&
+          call.function.name.starts_with("_rebuild_"));
+}
+
+// Whether a call takes a storage, as those do that make tensors.
+bool TakesStorage(const TorchCall& call) {
+  return std::any_of(call.arguments.begin(), call.arguments.end(), [](const PickleValue& argument) {
+    return argument.kind == PickleKind::kPersistentId;
+  });
 }
 
 Status OtherArguments(const TorchCall& call, std::string_view what) {
@@ -185,7 +200,7 @@ Result<TorchStorage> StorageOf(const Pickle& pickle, const PickleValue& value) {
   return storage;
 }
 
-// Returns whether a flag such as "conj" of the dict is set. Errors: kUnsupported for other entries.
+// Errors: kUnsupported if a flag of the dict is set, such as "conj".
 Status CheckFlags(const Pickle& pickle, const PickleValue& flags) {
   if (flags.kind == PickleKind::kNone) return {};
   if (flags.kind != PickleKind::kDict) {
@@ -285,17 +300,18 @@ Result<DType> TorchDType(const PickleGlobal& global) {
 
 bool IsTorchTensor(const Pickle& pickle, const PickleValue& value) {
   const std::optional<TorchCall> call = CallOf(pickle, value);
-  return call && IsRebuild(*call);
+  return call && (IsRebuild(*call) || TakesStorage(*call));
 }
 
 Result<TorchTensor> ReadTorchTensor(const Pickle& pickle, const PickleValue& value) {
   const std::optional<TorchCall> outer = CallOf(pickle, value);
-  if (!outer || !IsRebuild(*outer)) {
+  if (!outer || !IsTorchTensor(pickle, value)) {
     return CorruptError(fmt::format("expected a tensor, found {}", pickle.Shown(value)));
   }
   RESHARD_ASSIGN_OR_RETURN(const TorchCall call, Innermost(pickle, *outer));
   const bool is_v3 = call.Is(kUtils, "_rebuild_tensor_v3");
-  if (!is_v3 && !call.Is(kUtils, "_rebuild_tensor_v2")) return NotPlain(pickle, call);
+  const bool is_of_npu = IsRebuildOfNpu(call);
+  if (!is_v3 && !is_of_npu && !call.Is(kUtils, "_rebuild_tensor_v2")) return NotPlain(pickle, call);
   const size_t least = is_v3 ? 7 : 6;
   if (call.arguments.size() < least || call.arguments.size() > least + 1) {
     return OtherArguments(call, fmt::format("{} arguments, expected {} or {}",
@@ -303,7 +319,7 @@ Result<TorchTensor> ReadTorchTensor(const Pickle& pickle, const PickleValue& val
   }
   RESHARD_ASSIGN_OR_RETURN(const TorchStorage storage, StorageOf(pickle, call.arguments[0]));
   RESHARD_ASSIGN_OR_RETURN(const Strided strided, StridedOf(pickle, call));
-  if (call.arguments.size() > least) {
+  if (call.arguments.size() > least && !is_of_npu) {
     RESHARD_RETURN_IF_ERROR(CheckFlags(pickle, call.arguments[least]));
   }
   if (!is_v3) {

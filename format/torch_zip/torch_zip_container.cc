@@ -13,6 +13,7 @@
 namespace reshard {
 namespace {
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as Container has it
 Result<TableOfFile> ReadTorchFile(const FileBytes& file, std::vector<std::byte> /*head*/,
                                   const MemoryCheck& memory,
                                   const std::shared_ptr<const FileTable>& /*like*/) {

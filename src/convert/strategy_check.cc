@@ -294,9 +294,9 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
                                        const StrategyCheckOptions& options) {
   StrategyFindings findings;
   if (source.rule().source() == nullptr) {
-    if (options.replicas != CheckChoice::Replicas::kSample || !source.StatesParts()) {
-      return findings;
-    }
+    const bool is_sampled =
+        options.replicas == CheckChoice::Replicas::kSample && !options.only_wrong_strategy;
+    if (!is_sampled || !source.StatesParts()) return findings;
     const size_t most = SampleLimitsFor(source.path(source.chosen().front())).reads;
     RESHARD_ASSIGN_OR_RETURN(const ReplicaReport replicas,
                              SampleListedReplicas(source.tensors(), choice, most, options.stop));

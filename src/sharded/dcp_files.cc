@@ -328,9 +328,6 @@ class DcpOpener {
   }
 
   Result<FoundSource> Place(PartList parts) {
-    if (found_.files.empty()) {
-      return MismatchError(fmt::format("{}: names no file with a tensor", Escape(PathOf(0))));
-    }
     RankedFiles ranks;
     ranks.is_folder = true;
     std::map<FileId, int64_t> numbers;

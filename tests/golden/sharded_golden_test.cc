@@ -177,7 +177,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "dcp/case_011", "dcp/case_012", "dcp/case_013", "dcp/case_014", "dcp/case_015",
                     "dcp/case_016", "dcp/case_017", "dcp/case_018", "dcp/case_020"));
 
-INSTANTIATE_TEST_SUITE_P(TorchRanks, WholeTest, testing::Values("torch_ranks/case_000"));
+INSTANTIATE_TEST_SUITE_P(TorchRanks, WholeTest,
+                         testing::Values("torch_ranks/case_000", "torch_ranks/case_001",
+                                         "torch_ranks/case_002", "torch_ranks/case_003"));
 
 struct Refused {
   std::string folder;

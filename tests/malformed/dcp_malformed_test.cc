@@ -443,16 +443,6 @@ TEST_F(DcpTest, ARankWithoutItsMetadataIsNamed) {
   EXPECT_THAT(status.message(), Naming("ranks 1-2", "missing"));
 }
 
-TEST_F(DcpTest, EmptyTensorsAloneAreNoCheckpoint) {
-  made_.tensors.resize(1);
-  made_.tensors[0].size = {0, 3};
-  made_.tensors[0].chunks.clear();
-  WriteMetadata();
-  const Status status = Converted();
-  EXPECT_EQ(status.code(), StatusCode::kMismatch);
-  EXPECT_THAT(status.message(), HasSubstr("no file with a tensor"));
-}
-
 // Other programs have hidden files of that name, too.
 TEST_F(DcpTest, AFileOfThatNameAloneIsNoCheckpoint) {
   work_.Write("hub/.metadata", "{}");
