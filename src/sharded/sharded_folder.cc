@@ -213,7 +213,8 @@ Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path) 
   RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(path));
   // Other programs have hidden files of that name, too.
   if (std::any_of(entries.begin(), entries.end(), IsDcpMetadata) &&
-      std::any_of(entries.begin(), entries.end(), IsDcpData)) {
+      (std::any_of(entries.begin(), entries.end(), IsDcpData) ||
+       std::none_of(entries.begin(), entries.end(), IsOfOther))) {
     return DcpIn(path, "", std::move(entries));
   }
   // Megatron writes a file of that name, too.
