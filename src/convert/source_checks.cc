@@ -190,9 +190,9 @@ Status CheckNoneDiffer(const ReplicaReport& replicas, bool has_strategy) {
   list.AddUnnamed(replicas.differing - replicas.differences.size());
   if (!has_strategy) {
     return MismatchError(fmt::format(
-        "{} of {} tensors differ between files that ought to hold the same; the files are not of "
-        "one save, some are damaged, or their tensors are parts and do not say of what. "
-        "`checks.replicas=none` takes any of them, right or wrong; `exclude` leaves a tensor "
+        "{} of {} tensors differ between files that ought to hold the same: some files are damaged "
+        "or from another save, or these are parts and do not say where they belong. "
+        "`checks.replicas=none` takes any replica, right or wrong; `exclude` leaves a tensor "
         "out:{}",
         replicas.differing, replicas.compared, list.Lines()));
   }
