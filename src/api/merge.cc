@@ -116,9 +116,9 @@ Result<std::vector<TableHandle>> ReadTables(OpenedSource& source) {
     const Container& first = tables.front()->table().container();
     const Container& container = tables.back()->table().container();
     if (&container == &first) continue;
-    return MismatchError(fmt::format(
-        "{}: is a {} file, but {} a {} file; give files of one format", Escape(source.path(file)),
-        container.extension, Escape(source.path(source.chosen().front())), first.extension));
+    return MismatchError(fmt::format("{}: is a {} file, but {} a {} file; give files of one format",
+                                     Escape(source.path(file)), container.name,
+                                     Escape(source.path(source.chosen().front())), first.name));
   }
   return tables;
 }

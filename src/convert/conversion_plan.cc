@@ -392,7 +392,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
                                     const Selection& selection) {
   if (spec.encryption && !TargetContainer(source, spec).may_be_encrypted) {
     return InvalidArgumentError(
-        "`encryption` is for .ckpt files, and the source's are safetensors files: add "
+        "`encryption` is for .ckpt files, and the outputs would be safetensors files: add "
         "`format=ckpt`");
   }
   RESHARD_ASSIGN_OR_RETURN(std::string names, PatternOfNames(spec, source.step()));

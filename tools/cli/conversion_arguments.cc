@@ -157,7 +157,8 @@ std::optional<Warning> MindFormersSpelling::RanksLeftOut() const {
 void ConversionArguments::AddTo(CLI::App& app, Call call) {
   AddPositional(app, "SRC", options_.source.path,
                 "Folder with rank_N/*.ckpt or *.safetensors, a pattern such as node{rank}/a.ckpt, "
-                "or full tensors: a file, a unified or Hugging Face folder")
+                "or without a strategy: a file with full tensors, or a folder of Hugging Face, "
+                "PyTorch (DCP, FSDP) or MindSpore (unified, MindFormers 2.0)")
       ->required(false);
   AddPositional(app, "DST", options_.target.folder,
                 "Target folder, made if it is missing; it gets rank_N/checkpoint_N.ckpt (--prefix)")
