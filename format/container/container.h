@@ -164,8 +164,8 @@ struct Container {
   Result<TableOfFile> (*read_table)(const FileBytes& file, std::vector<std::byte> head,
                                     const MemoryCheck& memory,
                                     const std::shared_ptr<const FileTable>& like);
-  // Returns how many bytes the file's CRC-32s cover; no value if it states none. Reads no table if
-  // it can tell without. Errors: kCorrupt for an invalid CRC-32; as `file`.
+  // Returns how many bytes the file's CRC-32 covers; no value if it states none. Null: only the
+  // table tells (CoveredBytes). Errors: kCorrupt for an invalid CRC-32; as `file`.
   Result<std::optional<uint64_t>> (*covered_by_crc)(const FileBytes& file);
   // Whether reading such a table from a disk mostly means to wait for one header after the other.
   bool (*waits_for_headers)(const FileTable& table);

@@ -110,7 +110,16 @@ Result<std::optional<uint64_t>> CoveredByCrc(const FileBytes& bytes) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::byte> head, ReadHead(bytes, kSignatureBytes));
   const Result<const Container*> container = ContainerOf(head, bytes.size);
   if (!container.ok()) return std::optional<uint64_t>();
-  return (*container)->covered_by_crc(bytes);
+  if ((*container)->covered_by_crc != nullptr) return (*container)->covered_by_crc(bytes);
+  RESHARD_ASSIGN_OR_RETURN(const TableOfFile read, ReadTable(bytes, {}, nullptr));
+  return CoveredBytes(read.content_crcs);
+}
+
+std::optional<uint64_t> CoveredBytes(const std::vector<ContentCrc>& crcs) {
+  if (crcs.empty()) return std::nullopt;
+  uint64_t bytes = 0;
+  for (const ContentCrc& crc : crcs) bytes += crc.covered.length;
+  return bytes;
 }
 
 }  // namespace reshard

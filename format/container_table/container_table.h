@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "format/container/container.h"
 #include "format/container/file_table.h"
@@ -58,6 +59,8 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory 
 // Finds the container from the first bytes, and returns the result of Container::covered_by_crc.
 // Returns no value for bytes of no container; reading the file reports their kind.
 Result<std::optional<uint64_t>> CoveredByCrc(const FileBytes& bytes);
+// Returns how many bytes of contents the CRC-32s cover; no value if there are none.
+std::optional<uint64_t> CoveredBytes(const std::vector<ContentCrc>& crcs);
 
 }  // namespace reshard
 

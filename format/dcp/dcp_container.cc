@@ -1,10 +1,12 @@
 #include "format/dcp/dcp_container.h"
 
+#include <cstddef>
 #include <memory>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "format/container/file_table.h"
+#include "format/container/read_only.h"
 
 namespace reshard {
 namespace {
@@ -18,21 +20,6 @@ Result<TableOfFile> ReadNoTable(const FileBytes& file, std::vector<std::byte> /*
   return InFile(file.path, UnsupportedError("a file of a DCP checkpoint is read by its metadata"));
 }
 
-Result<std::optional<uint64_t>> CoveredByNone(const FileBytes& /*file*/) {
-  return std::optional<uint64_t>();
-}
-
-bool WaitsForItems(const FileTable& /*table*/) { return true; }
-
-bool HoldsNone(ArrayKind /*kind*/, DType /*dtype*/) { return false; }
-
-MindSporeLoads LoadsNoItem(DType /*dtype*/, const Shape& /*shape*/) { return MindSporeLoads::kNot; }
-
-Result<CrcText> NoTextOfCrc(std::span<const std::byte> /*head*/, uint64_t /*file_size*/,
-                            uint32_t /*crc*/) {
-  return CorruptError("there is no place in it that states a CRC-32");
-}
-
 }  // namespace
 
 constinit const Container kDcpContainer = {
@@ -44,13 +31,13 @@ constinit const Container kDcpContainer = {
     .has_other_values = false,
     .may_be_encrypted = false,
     .may_be_one_stage = false,
-    .crc = {CrcPlace::kBehind, NoTextOfCrc},
+    .crc = {CrcPlace::kBehind, NoCrcText},
     .likeness = LikeNone,
     .read_table = ReadNoTable,
-    .covered_by_crc = CoveredByNone,
-    .waits_for_headers = WaitsForItems,
-    .can_hold = HoldsNone,
-    .loads = LoadsNoItem,
+    .covered_by_crc = nullptr,
+    .waits_for_headers = AlwaysWaitsForHeaders,
+    .can_hold = CanHoldNone,
+    .loads = LoadsNone,
     .encode = nullptr,
 };
 

@@ -349,8 +349,9 @@ std::set<FileId> OpenedSource::opened_known() const {
 }
 
 Result<std::optional<uint64_t>> OpenedSource::CoveredByCrc(FileId file) {
-  return found_.tables ? found_.tables->CoveredByCrc(files_, file)
-                       : reshard::CoveredByCrc(files_, file);
+  if (found_.container->covered_by_crc != nullptr) return reshard::CoveredByCrc(files_, file);
+  RESHARD_ASSIGN_OR_RETURN(const TableHandle table, tables_.Get(file));
+  return CoveredBytes(table->content_crcs());
 }
 
 std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {

@@ -55,8 +55,7 @@ constexpr std::string_view kFromPyTorch =
 constexpr OtherFiles kOtherFiles[] = {
     {".distcp",
      "the files of a PyTorch DCP checkpoint without .metadata, which says what they hold; get it "
-     "from "
-     "where the files came from"},
+     "from where the files came from"},
     {".bin", kFromPyTorch},
     {".pt", kFromPyTorch},
     {".pth", kFromPyTorch},

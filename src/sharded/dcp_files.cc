@@ -92,12 +92,10 @@ class DcpOpener {
   // Fails if a rank below the last one has left no metadata; it alone may know some tensors.
   Status CheckAllRanks(const std::vector<std::pair<int64_t, std::string>>& names) const {
     if (has_all_) return {};
-    NumberRanges missing;
-    int64_t next = 0;
-    for (const auto& [rank, name] : names) {
-      if (rank > next) missing.AddRange(next, rank - 1);
-      next = rank + 1;
-    }
+    std::vector<int64_t> ranks;
+    ranks.reserve(names.size());
+    for (const auto& [rank, name] : names) ranks.push_back(rank);
+    const NumberRanges missing = Gaps(ranks, 0);
     if (missing.count() == 0) return {};
     return MismatchError(fmt::format(
         "{}: each rank saved its own metadata, such as {}, but those of {} are missing; complete "

@@ -137,12 +137,4 @@ Result<IndexedFile> DcpTables::Choose(IndexedFile read, const std::string& /*pat
   return read;
 }
 
-Result<std::optional<uint64_t>> DcpTables::CoveredByCrc(SourceFiles& /*files*/, FileId file) const {
-  uint64_t covered = 0;
-  for (const DcpArray& array : arrays_[static_cast<size_t>(numbers_.at(file))]) {
-    covered += TensorBytes(array.box().extent, *array.tensor->dtype).value_or(0);
-  }
-  return covered == 0 ? std::optional<uint64_t>() : std::optional(covered);
-}
-
 }  // namespace reshard

@@ -48,8 +48,6 @@ class DcpTables final : public FamilyTables {
                            const std::shared_ptr<const FileTable>& like) const override;
   // Returns `read` as it is.
   Result<IndexedFile> Choose(IndexedFile read, const std::string& path) override;
-  // Reads nothing.
-  Result<std::optional<uint64_t>> CoveredByCrc(SourceFiles& files, FileId file) const override;
 
  private:
   const std::vector<std::unique_ptr<const DcpMetadata>> metadata_;

@@ -3,13 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <stop_token>
 #include <utility>
 
-#include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/open_files.h"
 #include "src/io/storage.h"
+#include "src/os/threads.h"
 
 namespace reshard {
+namespace {
+
+// Tables that are held at a time.
+constexpr size_t kTablesHeld = 64;
+
+}  // namespace
 
 bool IsWanted(const SourceRequest& request, std::string_view name) {
   return !request.wants || request.wants(name);
@@ -20,6 +29,37 @@ Result<ChosenFile> PinFile(const SourceRequest& request, const std::string& rela
   const std::string path = PathIn(request.path, relative);
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Storage::Of(path).Pin(path));
   return ChosenFile{number, relative, request.files.Add(path, identity), identity};
+}
+
+NumberRanges Gaps(const std::vector<int64_t>& numbers, int64_t first, std::optional<int64_t> end) {
+  NumberRanges missing;
+  for (const int64_t number : numbers) {
+    if (number > first) missing.AddRange(first, number - 1);
+    if (number == std::numeric_limits<int64_t>::max()) return missing;
+    first = number + 1;
+  }
+  if (end && first < *end) missing.AddRange(first, *end - 1);
+  return missing;
+}
+
+Status ForEachTable(std::span<const ChosenFile> files, const SourceRequest& request,
+                    const std::function<Result<IndexedFile>(FileId file)>& read,
+                    const std::function<Status(const ChosenFile& file, const IndexedFile&)>& take) {
+  const size_t askers = Askers(request.files.path(files.front().id), 1);
+  for (size_t first = 0; first < files.size(); first += kTablesHeld) {
+    const std::span<const ChosenFile> batch =
+        files.subspan(first, std::min(kTablesHeld, files.size() - first));
+    std::vector<std::optional<IndexedFile>> tables(batch.size());
+    const auto read_one = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
+      RESHARD_ASSIGN_OR_RETURN(tables[i], read(batch[i].id));
+      return CheckMemory(request.memory);
+    };
+    RESHARD_RETURN_IF_ERROR(RunWorkers(askers, batch.size(), read_one, std::stop_token()));
+    for (size_t i = 0; i < batch.size(); ++i) {
+      RESHARD_RETURN_IF_ERROR(take(batch[i], *tables[i]));
+    }
+  }
+  return {};
 }
 
 Result<std::vector<size_t>> AddListedFiles(const ShardedFolder& folder,

@@ -1,4 +1,4 @@
-// The files of a folder that a metadata file lists, as the files of a source.
+// The files of a folder as those of a source: pinned, numbered, read.
 //
 // Functions without state; any thread.
 #ifndef RESHARD_SRC_SHARDED_LISTED_FILES_H_
@@ -7,13 +7,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "reshard/status.h"
+#include "src/base/quote.h"
 #include "src/sharded/sharded_folder.h"
 #include "src/source/found_source.h"
+#include "src/source/indexed_file.h"
 #include "src/source/part_list.h"
 
 namespace reshard {
@@ -24,6 +28,17 @@ bool IsWanted(const SourceRequest& request, std::string_view name);
 // Pins a file, by its path relative to the source.
 Result<ChosenFile> PinFile(const SourceRequest& request, const std::string& relative,
                            int64_t number);
+
+// Returns the numbers from `first` on that are missing among `numbers`, which ascend, and up to
+// `end`; without it up to the last of them.
+NumberRanges Gaps(const std::vector<int64_t>& numbers, int64_t first,
+                  std::optional<int64_t> end = {});
+
+// Calls take(file, table) for each of `files`, at least one, in their order. Tables are read by
+// `read`, some side by side.
+Status ForEachTable(std::span<const ChosenFile> files, const SourceRequest& request,
+                    const std::function<Result<IndexedFile>(FileId file)>& read,
+                    const std::function<Status(const ChosenFile& file, const IndexedFile&)>& take);
 
 // Adds the files of `names` to `found`, with their places as numbers. Returns the numbers of
 // missing files. Errors: kMismatch if all are missing.

@@ -24,9 +24,7 @@
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/io/open_files.h"
-#include "src/io/storage.h"
-#include "src/os/threads.h"
+#include "src/sharded/listed_files.h"
 #include "src/sharded/shard_name.h"
 #include "src/source/indexed_file.h"
 #include "src/source/listed_placement.h"
@@ -35,9 +33,6 @@
 
 namespace reshard {
 namespace {
-
-// Tables that are held at a time.
-constexpr size_t kBatch = 64;
 
 // Collects the arrays of shards into tensors, file by file.
 class ShardCollector {
@@ -103,15 +98,13 @@ class ShardCollector {
       parts_.SetFull(tensor.number, tensor.full);
     }
     for (const auto& [name, shape] : stated_) {
-      if (tensors_.contains(name) || !Wants(name)) continue;
+      if (tensors_.contains(name) || !IsWanted(request_, name)) continue;
       return MismatchError(fmt::format(
           "{}: {}: is one of the tensors by the metadata {}, but in no shard; complete the folder",
           Escape(request_.path), Quote(name), kShardSet));
     }
     return std::move(parts_).Finish();
   }
-
-  bool Wants(std::string_view name) const { return !request_.wants || request_.wants(name); }
 
  private:
   struct Tensor {
@@ -230,40 +223,11 @@ Status Explained(SourceFiles& files, FileId file, const Status& status) {
       Escape(files.path(file))));
 }
 
-// Reads the tables of some files side by side, and passes them on in their order.
-Status ReadTables(std::span<const ChosenFile> files, const SourceRequest& request,
-                  ShardCollector& shards) {
-  const size_t askers = Askers(request.files.path(files.front().id), 1);
-  for (size_t first = 0; first < files.size(); first += kBatch) {
-    const std::span<const ChosenFile> batch =
-        files.subspan(first, std::min(kBatch, files.size() - first));
-    std::vector<std::optional<IndexedFile>> tables(batch.size());
-    const auto read = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
-      Result<IndexedFile> table = ReadFileTable(request.files, batch[i].id, request.memory);
-      if (!table.ok()) return Explained(request.files, batch[i].id, table.status());
-      tables[i] = *std::move(table);
-      return CheckMemory(request.memory);
-    };
-    RESHARD_RETURN_IF_ERROR(RunWorkers(askers, batch.size(), read, std::stop_token()));
-    for (size_t i = 0; i < batch.size(); ++i) {
-      RESHARD_RETURN_IF_ERROR(shards.Add(batch[i].rank, *tables[i]));
-    }
-  }
-  return {};
-}
-
 // Warns of numbers without a file. PyTorch's writer has none for a rank without tensors.
 void WarnOfGaps(const std::string& path, const std::vector<ShardName>& names, FoundSource& found) {
-  std::set<uint64_t> shards;
-  for (const ShardName& name : names) shards.insert(name.shard);
-  NumberRanges missing;
-  uint64_t next = 1;
-  for (const uint64_t shard : shards) {
-    if (shard > next) {
-      missing.AddRange(static_cast<int64_t>(next), static_cast<int64_t>(shard - 1));
-    }
-    next = shard + 1;
-  }
+  std::set<int64_t> shards;
+  for (const ShardName& name : names) shards.insert(static_cast<int64_t>(name.shard));
+  const NumberRanges missing = Gaps({shards.begin(), shards.end()}, 1);
   if (missing.count() == 0) return;
   found.warnings.push_back(
       {WarningCode::kMissingRanks,
@@ -311,16 +275,21 @@ Result<FoundSource> ReadShards(const ShardedFolder& folder, const SourceRequest&
           Escape(found.files.empty() ? relative : found.files.front().relative_path),
           Escape(relative)));
     }
-    const std::string path = PathIn(request.path, relative);
-    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Storage::Of(path).Pin(path));
     const auto rank = static_cast<int64_t>(found.files.size());
-    const FileId id = request.files.Add(path, identity);
-    ranks.files.emplace(rank, id);
-    found.files.push_back({rank, relative, id, identity});
+    RESHARD_ASSIGN_OR_RETURN(ChosenFile file, PinFile(request, relative, rank));
+    ranks.files.emplace(rank, file.id);
+    found.files.push_back(std::move(file));
   }
   ShardCollector shards(request, found.files.size());
-  RESHARD_RETURN_IF_ERROR(ReadTables(found.files, request, shards));
-  const auto wants = [&](std::string_view name) { return shards.Wants(name); };
+  const auto read = [&](FileId file) -> Result<IndexedFile> {
+    Result<IndexedFile> table = ReadFileTable(request.files, file, request.memory);
+    if (!table.ok()) return Explained(request.files, file, table.status());
+    return table;
+  };
+  RESHARD_RETURN_IF_ERROR(ForEachTable(found.files, request, read,
+                                       [&](const ChosenFile& file, const IndexedFile& table) {
+                                         return shards.Add(file.rank, table);
+                                       }));
   RESHARD_ASSIGN_OR_RETURN(PartList parts, std::move(shards).Finish());
   if (parts.tensors().empty()) {
     return MismatchError(fmt::format("{}: its shards hold no tensor", Escape(request.path)));
@@ -329,7 +298,7 @@ Result<FoundSource> ReadShards(const ShardedFolder& folder, const SourceRequest&
     return request.files.path(found.files[static_cast<size_t>(rank)].id);
   };
   for (const PartList::Tensor& tensor : parts.tensors()) {
-    if (!wants(tensor.name)) continue;
+    if (!IsWanted(request, tensor.name)) continue;
     RESHARD_RETURN_IF_ERROR(CheckNoReplicas(tensor, path_of));
     RESHARD_RETURN_IF_ERROR(CheckCoverage(parts, tensor, path_of));
   }

@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <span>
-#include <stop_token>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -18,9 +16,7 @@
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/io/open_files.h"
-#include "src/io/storage.h"
-#include "src/os/threads.h"
+#include "src/sharded/listed_files.h"
 #include "src/source/indexed_file.h"
 #include "src/source/listed_placement.h"
 #include "src/source/part_coverage.h"
@@ -28,9 +24,6 @@
 
 namespace reshard {
 namespace {
-
-// Tables that are held at a time.
-constexpr size_t kTorchBatch = 64;
 
 // Collects the arrays of the ranks' files into tensors, file by file.
 class RankCollector {
@@ -47,7 +40,7 @@ class RankCollector {
           std::string made;
           RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
                                    request_.names.from_files.NewName(name, made));
-          return !request_.wants || request_.wants(*new_name);
+          return IsWanted(request_, *new_name);
         }));
     std::unordered_map<std::string_view, const MeshTensor*> cut;
     for (const MeshTensor& tensor : file.shards().mesh) cut.emplace(tensor.name, &tensor);
@@ -148,13 +141,10 @@ Result<FoundSource> FindRankFiles(const ShardedFolder& folder, const SourceReque
     world_size = name->world_size;
     names.emplace(name->rank, entry.name);
   }
-  NumberRanges missing;
-  int64_t next = 0;
-  for (const auto& [rank, name] : names) {
-    if (rank > next) missing.AddRange(next, rank - 1);
-    next = rank + 1;
-  }
-  if (next < *world_size) missing.AddRange(next, *world_size - 1);
+  std::vector<int64_t> found_ranks;
+  found_ranks.reserve(names.size());
+  for (const auto& [rank, name] : names) found_ranks.push_back(rank);
+  const NumberRanges missing = Gaps(found_ranks, 0, world_size);
   if (missing.count() > 0) {
     return MismatchError(
         fmt::format("{}: no file of {}, but {} says that there are {}; complete "
@@ -165,10 +155,8 @@ Result<FoundSource> FindRankFiles(const ShardedFolder& folder, const SourceReque
   FoundSource found;
   found.container = &kTorchZipContainer;
   for (const auto& [rank, name] : names) {
-    const std::string relative = folder.below + name;
-    const std::string path = PathIn(request.path, relative);
-    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Storage::Of(path).Pin(path));
-    found.files.push_back({rank, relative, request.files.Add(path, identity), identity});
+    RESHARD_ASSIGN_OR_RETURN(ChosenFile file, PinFile(request, folder.below + name, rank));
+    found.files.push_back(std::move(file));
   }
   if (others.count() > 0) {
     found.warnings.push_back(
@@ -177,27 +165,6 @@ Result<FoundSource> FindRankFiles(const ShardedFolder& folder, const SourceReque
                      Escape(request.path), others.Joined())});
   }
   return found;
-}
-
-// Reads the tables of some files side by side, and passes them on in their order.
-Status ReadRankTables(std::span<const ChosenFile> files, const SourceRequest& request,
-                      RankCollector& ranks) {
-  const size_t askers = Askers(request.files.path(files.front().id), 1);
-  for (size_t first = 0; first < files.size(); first += kTorchBatch) {
-    const std::span<const ChosenFile> batch =
-        files.subspan(first, std::min(kTorchBatch, files.size() - first));
-    std::vector<std::optional<IndexedFile>> tables(batch.size());
-    const auto read = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
-      RESHARD_ASSIGN_OR_RETURN(tables[i],
-                               ReadFileTable(request.files, batch[i].id, request.memory));
-      return CheckMemory(request.memory);
-    };
-    RESHARD_RETURN_IF_ERROR(RunWorkers(askers, batch.size(), read, std::stop_token()));
-    for (size_t i = 0; i < batch.size(); ++i) {
-      RESHARD_RETURN_IF_ERROR(ranks.Add(batch[i].rank, *tables[i]));
-    }
-  }
-  return {};
 }
 
 }  // namespace
@@ -220,7 +187,11 @@ std::optional<TorchRankName> ParseTorchRankName(std::string_view name) {
 Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequest& request) {
   RESHARD_ASSIGN_OR_RETURN(FoundSource found, FindRankFiles(folder, request));
   RankCollector collector(request);
-  RESHARD_RETURN_IF_ERROR(ReadRankTables(found.files, request, collector));
+  const auto read = [&](FileId file) { return ReadFileTable(request.files, file, request.memory); };
+  RESHARD_RETURN_IF_ERROR(ForEachTable(found.files, request, read,
+                                       [&](const ChosenFile& file, const IndexedFile& table) {
+                                         return collector.Add(file.rank, table);
+                                       }));
   PartList parts = std::move(collector).Finish();
   if (parts.tensors().empty()) {
     return MismatchError(fmt::format("{}: its files hold no tensor", Escape(request.path)));
@@ -230,7 +201,7 @@ Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequ
   for (const ChosenFile& file : found.files) ranks.files.emplace(file.rank, file.id);
   const auto path_of = [&](int64_t rank) { return request.files.path(ranks.files.at(rank)); };
   for (const PartList::Tensor& tensor : parts.tensors()) {
-    if (request.wants && !request.wants(tensor.name)) continue;
+    if (!IsWanted(request, tensor.name)) continue;
     RESHARD_RETURN_IF_ERROR(CheckCoverage(parts, tensor, path_of));
   }
   found.placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts));

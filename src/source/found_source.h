@@ -49,10 +49,6 @@ class FamilyTables {
   // SourceRequest::names; `path` is for messages. Errors: kMismatch if the file lacks an
   // expected tensor.
   virtual Result<IndexedFile> Choose(IndexedFile read, const std::string& path) = 0;
-  // As CoveredByCrc of indexed_file.h.
-  virtual Result<std::optional<uint64_t>> CoveredByCrc(SourceFiles& files, FileId file) const {
-    return reshard::CoveredByCrc(files, file);
-  }
   // Returns warnings, once Choose was called for each file.
   virtual std::vector<Warning> Warnings() const { return {}; }
 };
