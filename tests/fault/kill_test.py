@@ -63,7 +63,10 @@ class Scenario:
         return done.returncode == -9
 
     def kill_twice(self, number, point):
-        """Kills at this point, then runs that take up what was left; returns how many kills."""
+        """Kills at this point, then runs that take up what was left.
+
+        Returns how many of the kills came to their point, and how many were tried.
+        """
         state = self.folder / f"state{number}"
         target = self.folder / f"target{number}"
         copy(self.before_folder, state)
@@ -75,7 +78,8 @@ class Scenario:
         copy(state, target)
         points = kill_points.of(self.job.command(target, *self.more, *how),
                              self.folder / f"log{number}")
-        for i, second in enumerate(points[number % SECOND::SECOND]):
+        seconds = points[number % SECOND::SECOND]
+        for i, second in enumerate(seconds):
             copy(state, target)
             both = f"{where}, then at {second} {' '.join(how)}"
             kills += self.kill(target, second, how, both)
@@ -84,7 +88,7 @@ class Scenario:
         harness.complete(self.job, state, self.finished, where, *self.more, *how)
         shutil.rmtree(state)
         shutil.rmtree(target)
-        return kills
+        return kills, 1 + len(seconds)
 
 
 def main():
@@ -132,10 +136,12 @@ def main():
                     if scenario.refused > 0:
                         break
                     scenario.kill_twice(number, point)
-            total = sum(number * times for number, times in kills.items())
+            survived = sum(done * times for (done, _), times in kills.items())
+            tried = sum(tries * times for (_, tries), times in kills.items())
             print(f"{scenario.folder.name}: {len(chosen)} points of {len(scenario.points)}, "
-                  f"{total} kills survived", flush=True)
-            assert total > 10 * len(chosen), "few kills: has strace stopped working?"
+                  f"{survived} kills of {tried} survived", flush=True)
+            # Threads come to their calls in another order each time: some points are passed.
+            assert 2 * survived > tried > 0, "few kills: has strace stopped working?"
             assert not scenario.is_encrypted or scenario.refused > 0, "no other key was tried"
 
 
