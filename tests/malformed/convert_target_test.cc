@@ -176,17 +176,17 @@ TEST(ConvertTargetTest, AFileInItsPlaceIsNamed) {
   EXPECT_EQ(ReadFile(folder.path() / "target"), "here first");
 }
 
-// 256 TiB of outputs.
+// 32 TiB of outputs.
 TEST(ConvertTargetTest, WithoutRoomNothingIsWritten) {
   const Shape shape = {1 << 20, 1 << 20};
   const uint64_t bytes = uint64_t{1} << 40;
   const std::string header = EncodeValueHeader("w", DType::kInt8, shape, bytes);
-  ConversionFolder folder({}, {{"w", MakeLayout({1 << 8}, {{-1, -1}})}});
+  ConversionFolder folder({}, {{"w", MakeLayout({1 << 5}, {{-1, -1}})}});
   folder.folder().WriteSparse("source/" + RankPath(0), header.size() + bytes, 0, header);
   const auto report = Convert(folder.options());
   EXPECT_EQ(ExitCode(report.status().code()), 4);
   EXPECT_THAT(report.status().message(),
-              HasSubstr("not enough space: the target files need 256.0 TiB, "));
+              HasSubstr("not enough space: the target files need 32.0 TiB, "));
   EXPECT_THAT(ReadFolder(folder.options().target.folder), IsEmpty());
   EXPECT_FALSE(fs::exists(folder.options().target.folder));
 }

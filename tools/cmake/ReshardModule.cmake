@@ -56,13 +56,14 @@ endfunction()
 
 # reshard_module(NAME
 #   [HOT]                           its code sees every byte of a conversion: optimized for speed
+#   [PARSES]                        its code sees every byte of a header: optimized in Debug, too
 #   [SOURCES file.cc...]            compiled into the object library reshard_NAME
 #   [PUBLIC_HEADERS reshard/x.h...] the headers in include/ that this module implements
 #   [PROTOS file.proto...]          schemas whose generated code belongs to the module
 #   [DEPENDS module...]             modules whose headers it includes (tools/dev/layering.txt)
 #   [LINK target...])               libraries from outside the tree
 function(reshard_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "HOT" "" "SOURCES;PUBLIC_HEADERS;PROTOS;DEPENDS;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "HOT;PARSES" "" "SOURCES;PUBLIC_HEADERS;PROTOS;DEPENDS;LINK")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "reshard_module(${name}): unexpected ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -89,7 +90,9 @@ function(reshard_module name)
       ${target}
       PUBLIC ${links}
       PRIVATE reshard_warnings)
-    if(NOT arg_HOT)
+    if(arg_PARSES)
+      target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+    elseif(NOT arg_HOT)
       reshard_compile_fast(${target})
     endif()
     set_property(GLOBAL APPEND PROPERTY RESHARD_OBJECTS ${target})
