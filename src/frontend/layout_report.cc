@@ -255,8 +255,9 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
                            DivideMemory(options.conversion.memory_limit, 1));
   const MemoryWatch watch(WatchOf(budget));
   const ConvertOptions& conversion = options.conversion;
-  RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened,
-                           OpenUnplanned(conversion, LimitsOf(conversion, budget)));
+  SourceLimits limits = LimitsOf(conversion, budget);
+  limits.lone_parts = LoneParts::kRefused;
+  RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenUnplanned(conversion, limits));
   const OpenedSource& source = *opened.source;
   const bool is_folder = opened.made.folder != nullptr;
   std::map<FileId, int64_t> ranks;
