@@ -25,7 +25,7 @@ Result<const MeshTensor*> FindDTensorPart(const IndexedFile& file, const WantsAr
 }  // namespace
 
 std::string AdviceForRanks(const std::string& path, const MeshTensor& part) {
-  if (ParseTorchRankName(std::string_view(path).substr(path.rfind('/') + 1))) {
+  if (ParseTorchRankName(path.substr(path.rfind('/') + 1))) {
     return "give the folder with the files of all ranks";
   }
   const std::vector<int64_t>& ranks = part.mesh->ranks;  // as the file has them
