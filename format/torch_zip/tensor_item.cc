@@ -28,7 +28,7 @@ Result<TorchTensorItem> ReadTensorItem(const FileBytes& file, ByteRange item,
   if (*storage == nullptr || tensor->place.length == 0) return read;
   RESHARD_ASSIGN_OR_RETURN(const ByteRange member, archive.directory().ContentOf(**storage));
   read.content = {member.offset + tensor->place.offset, tensor->place.length};
-  read.crc = {member, (*storage)->crc};
+  if (archive.directory().states_crcs()) read.crc = {member, (*storage)->crc};
   return read;
 }
 

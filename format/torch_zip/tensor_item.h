@@ -16,13 +16,14 @@ struct TorchTensorItem {
   Shape shape;
   ByteRange content;  // its row-major bytes, in the file
   // Of the member that has them, for TableOfFile::content_crcs. Not checked. It may cover more
-  // bytes; it covers none if the tensor has no elements.
+  // bytes; it covers none if the tensor has no elements or the zip has no CRC-32s.
   ContentCrc crc;
 };
 
 // Reads the tensor in the bytes `item` of `file`: in an item of the usual form, the first
 // kZipHeadBytes and the last kZipTailBytes (zip_directory.h), or all of a shorter item at once.
-// Checks the CRC-32 of all bytes that it interprets. The content is not read.
+// Checks the CRC-32 of all bytes that it interprets, if the zip has CRC-32s. The content is not
+// read.
 //
 // Errors, with file and offset:
 //   kCorrupt: no zip of torch.save, a tensor that leaves its storage, another object

@@ -69,7 +69,9 @@ Result<std::string> TorchArchive::ReadPickleBytes(const MemoryCheck& memory) {
 
 Result<const ZipMember*> TorchArchive::StorageOf(const TorchTensor& tensor) const {
   const ZipMember* const member = Find(fmt::format("data/{}", tensor.storage));
-  if (member != nullptr && member->size == tensor.storage_bytes) return member;
+  const bool fits = member != nullptr && member->size >= tensor.storage_bytes &&
+                    member->size - tensor.storage_bytes < tensor.storage_item;
+  if (fits) return member;
   if (member == nullptr && tensor.storage_bytes == 0) return member;
   return CorruptError(
       fmt::format("its storage of {} bytes is the member {}, which {}", tensor.storage_bytes,

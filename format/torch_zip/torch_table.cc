@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,8 +72,10 @@ class TorchTableReader {
     }
     builder.SortByContent();
     RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, builder.BytesToFinish()));
-    for (const auto& [member, content] : contents_) {
-      read.content_crcs.push_back({content, member->crc});
+    if (archive_.directory().states_crcs()) {
+      for (const auto& [member, content] : contents_) {
+        read.content_crcs.push_back({content, member->crc});
+      }
     }
     read.table = std::move(builder).Finish();
     if (const auto twice = read.table->FindTwice()) {
@@ -93,13 +96,14 @@ class TorchTableReader {
 
   Status Add(const std::string& path, const PickleValue& value) {
     const PickleValue* const local = LocalTensorOf(pickle_, value);
+    std::optional<MeshTensor> whole;
     if (local != nullptr) {
-      RESHARD_ASSIGN_OR_RETURN(MeshTensor whole, dtensors_.Read(path, value));
-      if (whole.is_cut()) mesh_.push_back(std::move(whole));
+      RESHARD_ASSIGN_OR_RETURN(whole, dtensors_.Read(path, value));
     }
     RESHARD_ASSIGN_OR_RETURN(TorchTensor tensor,
                              ReadTorchTensor(pickle_, local == nullptr ? value : *local));
     RESHARD_ASSIGN_OR_RETURN(const ZipMember* const storage, archive_.StorageOf(tensor));
+    if (whole && whole->is_cut()) mesh_.push_back(*std::move(whole));
     names_bytes_ += path.size();
     tensors_.push_back({path, tensor.dtype, std::move(tensor.shape), tensor.place,
                         tensor.place.length == 0 ? nullptr : storage});

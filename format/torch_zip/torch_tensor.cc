@@ -116,8 +116,12 @@ Status NotPlain(const Pickle& pickle, const TorchCall& call) {
   const std::string_view name = call.function.name;
   if (name == "_rebuild_wrapper_subclass" && !call.arguments.empty() &&
       call.arguments.front().kind == PickleKind::kGlobal) {
-    return UnsupportedError(fmt::format("a tensor of the class {}, which holds others",
-                                        NameOf(pickle.Global(call.arguments.front()))));
+    const PickleGlobal& type = pickle.Global(call.arguments.front());
+    return UnsupportedError(
+        fmt::format("a tensor of the class {}, which holds others{}", NameOf(type),
+                    type.name == "ShardedTensor"
+                        ? "; save it with torch.distributed.checkpoint, or as a full state dict"
+                        : ""));
   }
   const std::string_view kind =
       name.find("qtensor") != std::string_view::npos  ? "a quantized tensor"
@@ -276,6 +280,7 @@ Result<TorchTensor> Placed(const Strided& strided, const TorchStorage& storage, 
                      .shape = strided.shape,
                      .storage = storage.key,
                      .storage_bytes = storage.bytes,
+                     .storage_item = storage.dtype ? ItemBytes(*storage.dtype) : 1,
                      .place = {}};
   if (*bytes == 0) return tensor;
   RESHARD_RETURN_IF_ERROR(CheckInStorage(strided, storage.bytes / ItemBytes(dtype)));

@@ -19,7 +19,8 @@ struct TorchTensor {
   DType dtype = DType::kFloat32;
   Shape shape;
   std::string_view storage;    // its bytes are the member data/STORAGE; refers to the pickle
-  uint64_t storage_bytes = 0;  // of all the storage
+  uint64_t storage_bytes = 0;  // of all the storage's whole elements
+  uint64_t storage_item = 1;   // the bytes of one; the storage may have a rest of fewer bytes
   ByteRange place;             // of the tensor's row-major bytes in the storage
 };
 

@@ -27,7 +27,7 @@ struct ZipMember {
   uint64_t header = 0;    // the offset of its local header, in the zip
   uint64_t room = 0;      // from there to the next member, or to the directory
   uint64_t size = 0;      // of its content
-  uint32_t crc = 0;       // of its content, as the directory states it
+  uint32_t crc = 0;       // of its content, as the directory states it (states_crcs)
 };
 
 // The file has to outlive the directory.
@@ -51,10 +51,15 @@ class ZipDirectory {
   // Returns the member of this name, or null.
   const ZipMember* Find(std::string_view name) const;
 
+  // Whether the directory has CRC-32s. Without them, as torch.save writes a zip after
+  // set_crc32_options(False), it has 0 for each member.
+  bool states_crcs() const { return states_crcs_; }
+
   // Reads a member's local header and returns the place of its content in the file. Errors:
   // kCorrupt if the header disagrees with the directory; as the file.
   Result<ByteRange> ContentOf(const ZipMember& member);
-  // Reads the content of a member and checks its CRC-32. Errors: kCorrupt; as ContentOf.
+  // Reads the content of a member and checks its CRC-32, if that is stated. Errors: kCorrupt; as
+  // ContentOf.
   Result<std::string> ReadChecked(const ZipMember& member, const MemoryCheck& memory);
   // Starts reading a member's local header. Errors: as the file.
   Status PrefetchHeader(const ZipMember& member) const;
@@ -99,6 +104,7 @@ class ZipDirectory {
   std::vector<std::byte> entries_;  // the directory as it stands in the file
   std::vector<ZipMember> members_;
   std::vector<uint32_t> by_name_;  // places in members_
+  bool states_crcs_ = false;
 };
 
 }  // namespace reshard

@@ -23,6 +23,15 @@ namespace reshard {
 // The most bytes of an index: some 2,000,000 tensors.
 inline constexpr uint64_t kMostWeightMapBytes = uint64_t{256} << 20;
 
+// How the names of Hugging Face's indexes end: of safetensors files, and of PyTorch's.
+inline constexpr std::string_view kSafetensorsIndexEnding = ".safetensors.index.json";
+inline constexpr std::string_view kTorchIndexEnding = ".bin.index.json";
+
+// Whether a file of this name is one of these indexes.
+inline bool IsHuggingFaceIndex(std::string_view name) {
+  return name.ends_with(kSafetensorsIndexEnding) || name.ends_with(kTorchIndexEnding);
+}
+
 // In which file a tensor is.
 struct MappedWeight {
   std::string_view name;

@@ -40,17 +40,28 @@ struct RankFiles;
 
 class Checkpoint {
  public:
-  // Opens and indexes a .ckpt or safetensors file. Pass `key` if the file is encrypted.
+  // What a file is opened for.
+  enum class Purpose {
+    kValues,
+    // Its arrays may be parts of tensors, and it may hold tensors that cannot be read. warnings()
+    // names them.
+    kListing,
+  };
+
+  // Opens and indexes a file: .ckpt, safetensors or of torch.save. Pass `key` if it is encrypted.
   // Errors:
   //   kNotFound, kIo
   //   kCorrupt: names path, parameter, offset, expected and found values; also for a wrong key
-  //   kUnsupported: an encrypted file without a key
+  //   kMismatch: by its own words, its arrays are parts of tensors
+  //   kUnsupported: an encrypted file without a key; a tensor that cannot be read
   //   kInvalidArgument: the file's mode does not take this key
   static Result<Checkpoint> Open(const std::string& path,
-                                 std::shared_ptr<const EncryptionKey> key = nullptr);
+                                 std::shared_ptr<const EncryptionKey> key = nullptr,
+                                 Purpose purpose = Purpose::kValues);
   // Opens file number `place` of a list that ListRankFiles returned. ListRankFiles has already
   // indexed the files of a folder of full tensors, so they are not indexed again. The checkpoint
-  // has the tensors that the folder's index assigns to the file. More errors:
+  // has the tensors that the folder's index assigns to the file. It is opened for listing. More
+  // errors:
   //   kChanged
   //   kInvalidArgument: no such place
   static Result<Checkpoint> Open(const RankFiles& listed, size_t place,
@@ -69,6 +80,8 @@ class Checkpoint {
   // The part of training that a parameter of the file belongs to: its OptimizerGroup; "others" for
   // texts and single elements, such as learning_rate; else "weights". A literal.
   std::string_view GroupOf(const StoredArray& parameter) const;
+  // What the file holds beside these parameters; whether they are parts of tensors.
+  const std::vector<Warning>& warnings() const;
   // The CRC-32 in the file's trailer, if it has one. It is not checked.
   std::optional<uint64_t> crc() const;
 

@@ -91,8 +91,8 @@ class _Inspection:
 
     def _add_file(self, path: str) -> None:
         try:
-            file, groups = _errors.call(
-                _WORDS, _reshard.inspect_file, encode(path), self._key, self._takes
+            inspected = _errors.call(
+                _WORDS, _reshard.inspect_file, encode(path), self._key, self._takes, _WORDS
             )
         except _errors.Error as error:
             try:
@@ -104,9 +104,12 @@ class _Inspection:
             except _errors.Error:
                 raise error from None
             return
-        self._add_checkpoint(file, groups)
+        self._add_checkpoint(*inspected)
 
-    def _add_checkpoint(self, file: InspectedFile, groups: list[str]) -> None:
+    def _add_checkpoint(
+        self, file: InspectedFile, groups: list[str], warnings: tuple[WarningMessage, ...]
+    ) -> None:
+        self.warnings += warnings
         if self._measure is not None:
             _, measured = self._measure(
                 {"path": file.path, "include": self._include, "exclude": self._exclude}
@@ -137,7 +140,7 @@ class _Inspection:
         for place, (_, file) in enumerate(folder.files()):
             try:
                 self._add_checkpoint(
-                    *_errors.call(_WORDS, folder.inspect, place, self._key, self._takes)
+                    *_errors.call(_WORDS, folder.inspect, place, self._key, self._takes, _WORDS)
                 )
             except _errors.Error as error:
                 self._fail(os.fsdecode(file), error)

@@ -32,10 +32,10 @@ using namespace nb::literals;
 namespace reshard::python {
 namespace {
 
-// The entry of a file, with the parameters that `takes`, a function of a name, accepts; and the
-// group of each.
+// The entry of a file, with the parameters that `takes`, a function of a name, accepts; the group
+// of each; and the warnings about the file.
 nb::tuple Inspected(const Checkpoint& checkpoint, std::optional<int64_t> rank,
-                    const nb::object& takes) {
+                    const nb::object& takes, const nb::dict& words) {
   InspectedFile file{.path = checkpoint.path(),
                      .rank = rank,
                      .size = checkpoint.file_size(),
@@ -46,18 +46,19 @@ nb::tuple Inspected(const Checkpoint& checkpoint, std::optional<int64_t> rank,
     file.parameters.push_back(&array);
     groups.append(Text(checkpoint.GroupOf(array)));
   }
-  return nb::make_tuple(PartOf(file, {}), groups);
+  return nb::make_tuple(PartOf(file, {}), groups, TupleOf(checkpoint.warnings(), words));
 }
 
-nb::tuple InspectFile(const nb::bytes& path, const Key* key, const nb::object& takes) {
+nb::tuple InspectFile(const nb::bytes& path, const Key* key, const nb::object& takes,
+                      const nb::dict& words) {
   const std::string name = Bytes(path);
   const std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
   std::optional<Checkpoint> checkpoint;
   {
     const WithoutGil released;
-    checkpoint = Take(Checkpoint::Open(name, decryption));
+    checkpoint = Take(Checkpoint::Open(name, decryption, Checkpoint::Purpose::kListing));
   }
-  return Inspected(*checkpoint, std::nullopt, takes);
+  return Inspected(*checkpoint, std::nullopt, takes, words);
 }
 
 // The chosen files in a folder of ranks, or the files of a folder of full tensors.
@@ -82,14 +83,15 @@ class Folder {
 
   nb::tuple Warnings(const nb::dict& words) const { return TupleOf(listed_.warnings, words); }
 
-  nb::tuple Inspect(size_t place, const Key* key, const nb::object& takes) const {
+  nb::tuple Inspect(size_t place, const Key* key, const nb::object& takes,
+                    const nb::dict& words) const {
     const std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
     std::optional<Checkpoint> checkpoint;
     {
       const WithoutGil released;
       checkpoint = Take(Checkpoint::Open(listed_, place, decryption));
     }
-    return Inspected(*checkpoint, listed_.files[place].rank, takes);
+    return Inspected(*checkpoint, listed_.files[place].rank, takes, words);
   }
 
  private:
@@ -179,7 +181,7 @@ nb::tuple Values(const nb::dict& keywords, int jobs, const nb::object& watch,
 }  // namespace
 
 void AddInspection(nb::module_& module) {
-  module.def("inspect_file", &InspectFile, "path"_a, "key"_a.none(), "takes"_a);
+  module.def("inspect_file", &InspectFile, "path"_a, "key"_a.none(), "takes"_a, "words"_a);
   module.def("inspect_strategy", &InspectStrategy, "path"_a, "takes"_a, "words"_a);
   module.def("layouts_of", &LayoutsOf, "path"_a);
   module.def(
@@ -208,7 +210,7 @@ void AddInspection(nb::module_& module) {
       .def_static("open", &Folder::Open, "path"_a, "suffix"_a)
       .def("files", &Folder::Files)
       .def("warnings", &Folder::Warnings, "words"_a)
-      .def("inspect", &Folder::Inspect, "place"_a, "key"_a.none(), "takes"_a);
+      .def("inspect", &Folder::Inspect, "place"_a, "key"_a.none(), "takes"_a, "words"_a);
 }
 
 }  // namespace reshard::python

@@ -19,6 +19,8 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_plan.h"
+#include "src/convert/file_warnings.h"
+#include "src/convert/lone_parts.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/strategy_check.h"
 #include "src/io/shared_work.h"
@@ -148,13 +150,14 @@ struct Checkpoint::State {
   // Of the file; null if it is encrypted, or MapOf returned null.
   std::shared_ptr<const std::byte> map;
   std::unique_ptr<CopiedTexts> texts = nullptr;  // of a file that is not mapped
+  std::vector<Warning> warnings = {};
 
   const IndexedFile& index() const { return own ? *own : *table; }
 
   using ReadTable = Result<IndexedFile>(SourceFiles&, FileId, const MemoryCheck&,
                                         const std::shared_ptr<const FileTable>&);
   static Result<Checkpoint> Open(const std::string& path, std::shared_ptr<const EncryptionKey> key,
-                                 ReadTable* read_table);
+                                 ReadTable* read_table, Purpose purpose);
 };
 
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -163,13 +166,13 @@ Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 Checkpoint::~Checkpoint() = default;
 
 Result<Checkpoint> Checkpoint::Open(const std::string& path,
-                                    std::shared_ptr<const EncryptionKey> key) {
-  return State::Open(path, std::move(key), ReadFileTable);
+                                    std::shared_ptr<const EncryptionKey> key, Purpose purpose) {
+  return State::Open(path, std::move(key), ReadFileTable, purpose);
 }
 
 Result<Checkpoint> Checkpoint::State::Open(const std::string& path,
                                            std::shared_ptr<const EncryptionKey> key,
-                                           ReadTable* read_table) {
+                                           ReadTable* read_table, Purpose purpose) {
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
     auto files =
         std::make_unique<SourceFiles>(SourceFiles::Options{.max_open = 1, .key = std::move(key)});
@@ -177,8 +180,12 @@ Result<Checkpoint> Checkpoint::State::Open(const std::string& path,
     auto state = std::make_unique<State>();
     state->path = path;
     RESHARD_ASSIGN_OR_RETURN(state->own, read_table(*files, id, {}, nullptr));
-    RESHARD_RETURN_IF_ERROR(CheckNoneUnread(
-        *state->own, path, [](const std::string& /*name*/) -> Result<bool> { return true; }));
+    if (purpose == Purpose::kValues) {
+      RESHARD_RETURN_IF_ERROR(CheckNoneUnread(
+          *state->own, path, [](const std::string& /*name*/) -> Result<bool> { return true; }));
+      RESHARD_RETURN_IF_ERROR(CheckHoldsNoPart(path, *state->own, {}, LoneParts::kRefused));
+    }
+    state->warnings = ListingWarnings(path, *state->own);
     RESHARD_ASSIGN_OR_RETURN(const bool is_encrypted, IsEncrypted(*files, id));
     if (!is_encrypted) {
       RESHARD_ASSIGN_OR_RETURN(state->map, MapOf(path));
@@ -201,8 +208,8 @@ Result<Checkpoint> Checkpoint::Open(const RankFiles& listed, size_t place,
   if (listed.indexed == nullptr) {
     const std::string& path = listed.files[place].path;
     return IsOfRankWithoutParameters(listed, path)
-               ? State::Open(path, std::move(key), ReadTableInSet)
-               : State::Open(path, std::move(key), ReadFileTable);
+               ? State::Open(path, std::move(key), ReadTableInSet, Purpose::kListing)
+               : State::Open(path, std::move(key), ReadFileTable, Purpose::kListing);
   }
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
     OpenedSource& folder = *listed.indexed->source;
@@ -243,6 +250,7 @@ std::string_view Checkpoint::GroupOf(const StoredArray& parameter) const {
   if (!group.empty() && !(single && group == parameter.name)) return group;
   return single || parameter.kind == ArrayKind::kText ? "others" : "weights";
 }
+const std::vector<Warning>& Checkpoint::warnings() const { return state_->warnings; }
 std::optional<uint64_t> Checkpoint::crc() const {
   const std::optional<StatedCrc>& crc = state_->index().crc();
   return crc ? std::optional(crc->value) : std::nullopt;
@@ -291,6 +299,7 @@ struct ShardedCheckpoint::State {
   std::vector<ShardedCheckpoint::Tensor> tensors;
   std::vector<TensorInfo> others;
   std::vector<RankFiles::File> files;
+  std::vector<Warning> warnings;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
 
   static Result<ShardedCheckpoint> Open(const SourceSpec& spec,
@@ -353,6 +362,7 @@ Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec,
     RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource(spec, {}, limits));
     RESHARD_RETURN_IF_ERROR(state->List());
     state->files = ListFiles(*state->source);
+    state->warnings = state->source->warnings();
     RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*state->source, ParameterChoice()));
     return ShardedCheckpoint(std::move(state));
   });
@@ -382,9 +392,7 @@ const ShardedCheckpoint::Tensor* ShardedCheckpoint::Find(std::string_view name) 
 
 const std::vector<std::string>& ShardedCheckpoint::notes() const { return state_->source->notes(); }
 
-const std::vector<Warning>& ShardedCheckpoint::warnings() const {
-  return state_->source->warnings();
-}
+const std::vector<Warning>& ShardedCheckpoint::warnings() const { return state_->warnings; }
 
 const std::vector<RankFiles::File>& ShardedCheckpoint::files() const { return state_->files; }
 
@@ -548,8 +556,8 @@ Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& su
     RankFiles files;
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
     if (kind == PathKind::kDirectory && suffix.empty()) {
-      RESHARD_ASSIGN_OR_RETURN(auto source,
-                               OpenOfFamily({.path = folder}, {.opens_any_file = true}));
+      RESHARD_ASSIGN_OR_RETURN(auto source, OpenOfFamily({.path = folder}, {.opens_any_file = true},
+                                                         {.lone_parts = LoneParts::kTaken}));
       if (source != nullptr) {
         files.files = ListFiles(*source);
         files.warnings = source->warnings();

@@ -103,7 +103,8 @@ Result<std::unique_ptr<OpenedSource>> Open(const std::vector<std::string>& paths
   std::vector<LoneFile> files;
   files.reserve(paths.size());
   for (const std::string& path : paths) files.push_back({path, path});
-  return OpenEachFile(files, LimitsOf(conversion, budget), conversion.source.key);
+  return OpenEachFile(files, LimitsOf(conversion, budget), conversion.source.key,
+                      ChoiceOf(conversion.selection));
 }
 
 // Opens all files, which have to be in the same container. All tables stay in memory.

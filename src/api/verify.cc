@@ -286,7 +286,10 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, DivideMemory(0, workers));
     RESHARD_ASSIGN_OR_RETURN(
         OpenedConversion opened,
-        OpenUnplanned(options, {.window_bytes = WindowsKept(), .stop = options.run.stop}));
+        OpenUnplanned(options, {.window_bytes = WindowsKept(),
+                                .stop = options.run.stop,
+                                // A conversion with `partial` has taken them, too.
+                                .lone_parts = LoneParts::kTaken}));
     OpenedSource& source = *opened.source;
     RESHARD_RETURN_IF_ERROR(CheckTaken(all, source));
     ConvertOptions conversion;

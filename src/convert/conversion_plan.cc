@@ -371,13 +371,15 @@ SourceAccess AccessOf(IoChoice::Source io) {
 }
 
 SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget) {
-  return {.table_bytes = budget.index_bytes,
-          .window_bytes = budget.window_bytes,
-          .header_bytes = budget.header_bytes,
-          .access = AccessOf(options.io.source),
-          .stop = options.run.stop,
-          .memory = CheckOf(budget),
-          .pages = budget.measured->pages};
+  return {
+      .table_bytes = budget.index_bytes,
+      .window_bytes = budget.window_bytes,
+      .header_bytes = budget.header_bytes,
+      .access = AccessOf(options.io.source),
+      .stop = options.run.stop,
+      .lone_parts = options.checks.partial ? LoneParts::kTaken : LoneParts::kRefusedUnlessPartial,
+      .memory = CheckOf(budget),
+      .pages = budget.measured->pages};
 }
 
 const Container& TargetContainer(const OpenedSource& source, const TargetSpec& target) {

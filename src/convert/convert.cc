@@ -516,8 +516,9 @@ Result<ConvertReport> Recode(const RecodeOptions& given) {
       paths.back() += to.extension;
     }
     OpenedConversion opened;
-    RESHARD_ASSIGN_OR_RETURN(opened.source,
-                             OpenEachFile(found.files, LimitsOf(all, first), options.source.key));
+    SourceLimits limits = LimitsOf(all, first);
+    limits.lone_parts = LoneParts::kRefused;
+    RESHARD_ASSIGN_OR_RETURN(opened.source, OpenEachFile(found.files, limits, options.source.key));
     const bool is_same = found.extension == to.extension;
     if (is_same) RESHARD_RETURN_IF_ERROR(CheckDecryption(*opened.source, options));
     auto target = std::make_unique<EachFileTarget>(

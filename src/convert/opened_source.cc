@@ -10,6 +10,7 @@
 
 #include "format/container_table/container_table.h"
 #include "src/base/status_macros.h"
+#include "src/convert/file_warnings.h"
 #include "src/full/folder_tables.h"
 #include "src/full/full_source.h"
 #include "src/io/decrypted_file.h"
@@ -56,6 +57,7 @@ OpenedSource::OpenedSource(const SourceLimits& limits, std::shared_ptr<const Enc
               .key = std::move(key),
               .pages = limits.pages}),
       memory_(limits.memory),
+      lone_parts_(limits.lone_parts),
       tables_(
           [this](FileId file, const std::shared_ptr<const FileTable>& like) {
             return MakeTable(file, like);
@@ -98,6 +100,7 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
     return false;
   }
   if (found_.container == nullptr) found_.container = &ContainerOfContent();
+  LookAtLoneFile();
   if (found_.container->has_other_values) found_.looks_into_all = true;
   tensors_.emplace(files_, tables_, *found_.placement, memory_);
   if (!source_strategy_) RESHARD_RETURN_IF_ERROR(FitTargetNames(use.choice.renaming()));
@@ -166,9 +169,13 @@ Status OpenedSource::MakeRule(HolderGroups groups, bool may_be_alone) {
 
 Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
                                                    const SourceLimits& limits,
-                                                   std::shared_ptr<const EncryptionKey> key) {
+                                                   std::shared_ptr<const EncryptionKey> key,
+                                                   const ParameterChoice& choice) {
   std::unique_ptr<OpenedSource> source(new OpenedSource(limits, std::move(key)));
   source->each_alone_ = true;
+  if (!choice.TakesAll()) {
+    source->wants_ = [choice](std::string_view name) { return choice.Takes(name); };
+  }
   source->found_.container = &DefaultContainer();
   source->rule_.emplace(nullptr, nullptr);
   std::vector<FileId> ids;
@@ -299,8 +306,9 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
     saved_offsets_.insert_or_assign(file, table.shards().begins);
   }
   if (!table.shards().mesh.empty() && !StatesParts()) {
-    const std::lock_guard lock(mutex_);
-    mesh_parts_.insert_or_assign(file, table.shards().mesh.front());
+    RESHARD_RETURN_IF_ERROR(CheckHoldsNoPart(
+        files_.path(file), table, [this](const std::string& name) { return WantsOfFile(name); },
+        lone_parts_));
   }
   if (table.beside().values > 0) {
     const std::lock_guard lock(mutex_);
@@ -308,11 +316,11 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
   }
   const Status none_unread =
       CheckNoneUnread(table, files_.path(file), [this](const std::string& name) -> Result<bool> {
-        if (!wants_) return true;
+        RESHARD_ASSIGN_OR_RETURN(const bool is_wanted, WantsOfFile(name));
+        if (is_wanted) return true;
         std::string made;
         RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
                                  names_.from_files.NewName(name, made));
-        if (wants_(*new_name)) return true;
         const std::lock_guard lock(mutex_);
         unread_.insert(*new_name);
         return false;
@@ -325,6 +333,14 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
   }
   if (!found_.tables) return table;
   return found_.tables->Choose(std::move(table), files_.path(file));
+}
+
+Result<bool> OpenedSource::WantsOfFile(const std::string& name) const {
+  if (!wants_) return true;
+  std::string made;
+  RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
+                           names_.from_files.NewName(name, made));
+  return wants_(*new_name);
 }
 
 Status OpenedSource::CheckKnown(FileId file) {
@@ -360,30 +376,23 @@ std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {
 }
 
 std::set<std::string> OpenedSource::UnreadNames() const {
+  std::set<std::string> names = found_.unread;
   const std::lock_guard lock(mutex_);
-  return unread_;
+  names.insert(unread_.begin(), unread_.end());
+  return names;
 }
 
-std::map<FileId, MeshTensor> OpenedSource::MeshPartsOfFiles() const {
+std::vector<Warning> OpenedSource::warnings() const {
+  std::vector<Warning> warnings = found_.warnings;
   const std::lock_guard lock(mutex_);
-  return mesh_parts_;
-}
-
-void OpenedSource::WarnOfOthers() {
   uint64_t others = 0;
   FirstFew files;
   for (const auto& [file, count] : others_) {
     others += count;
     files.Add(Escape(files_.path(file)));
   }
-  if (others == 0) return;
-  found_.warnings.push_back(
-      {WarningCode::kLeftOut,
-       fmt::format(
-           "{}: {}, and not read", files.Joined(),
-           others == 1
-               ? "1 value is a number, a text or an object, not a tensor"
-               : fmt::format("{} values are numbers, texts and objects, not tensors", others))});
+  if (others > 0) warnings.push_back(OtherValuesWarning(files.Joined(), others));
+  return warnings;
 }
 
 size_t OpenedSource::Askers(size_t workers) const {
@@ -398,7 +407,6 @@ Status OpenedSource::LookIntoAll(bool opens_any_file) {
   };
   // Without a server, more threads would only take more memory.
   RESHARD_RETURN_IF_ERROR(RunWorkers(Askers(1), chosen().size(), look, std::stop_token()));
-  WarnOfOthers();
   if (!found_.tables) return {};
   for (Warning& warning : found_.tables->Warnings()) found_.warnings.push_back(std::move(warning));
   return {};
@@ -421,6 +429,17 @@ Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::
     return InvalidArgumentError("a source and a target folder are needed");
   }
   return CheckOneSource(source, files);
+}
+
+void OpenedSource::LookAtLoneFile() {
+  if (chosen().size() != 1 || files_.key() != nullptr) return;
+  const FileId file = chosen().front().id;
+  std::vector<std::byte> head(
+      std::min<uint64_t>(chosen().front().identity.size(), kSignatureBytes));
+  // Reading its table reports an error.
+  if (head.empty() || !files_.Read(file, 0, head).ok()) return;
+  const Container* const found = ContainerCertainlyOf(head);
+  if (found != nullptr && found->has_other_values) found_.container = found;
 }
 
 const Container& OpenedSource::ContainerOfContent() {

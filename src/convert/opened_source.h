@@ -25,6 +25,7 @@
 #include "reshard/strategy.h"
 #include "src/base/memory_check.h"
 #include "src/base/quote.h"
+#include "src/convert/lone_parts.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/each_file.h"
@@ -66,7 +67,9 @@ struct SourceLimits {
   uint64_t header_bytes = 0;  // as SourceFiles::Options::header_budget
   SourceAccess access = SourceAccess::kAuto;
   std::stop_token stop = {};  // as in SourceFiles
-  MemoryCheck memory = {};    // asked while strategies, files and plans are gone through
+  // Of files that no other file of the source completes.
+  LoneParts lone_parts = LoneParts::kRefused;
+  MemoryCheck memory = {};  // asked while strategies, files and plans are gone through
   std::shared_ptr<std::atomic<uint64_t>> pages = {};  // as SourceFiles counts them
 };
 
@@ -87,10 +90,11 @@ Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const
                                                    const SourceLimits& limits = {});
 
 // Opens `files` by themselves: without strategies, and with the index of a file as its rank.
-// Errors: as Storage::Pin.
+// Tensors that cannot be read and that `choice` leaves out do not count. Errors: as Storage::Pin.
 Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
                                                    const SourceLimits& limits = {},
-                                                   std::shared_ptr<const EncryptionKey> key = {});
+                                                   std::shared_ptr<const EncryptionKey> key = {},
+                                                   const ParameterChoice& choice = {});
 
 class OpenedSource {
  public:
@@ -137,8 +141,6 @@ class OpenedSource {
   std::map<FileId, std::string> SavedOffsetsOfFiles() const;
   // The tensors of files that were opened that cannot be read, and are not asked for.
   std::set<std::string> UnreadNames() const;
-  // The first array that is a rank's part of a tensor, by the opened files that have some.
-  std::map<FileId, MeshTensor> MeshPartsOfFiles() const;
   // As FoundSource has them.
   bool files_are_numbered() const { return found_.files_are_numbered; }
   const std::optional<ChosenFile>& index() const { return found_.index; }
@@ -152,7 +154,8 @@ class OpenedSource {
   }
   // The training step of all chosen files, if their names have it.
   const std::optional<TrainingStep>& step() const { return step_; }
-  const std::vector<Warning>& warnings() const { return found_.warnings; }
+  // Those about the files that were opened are among them.
+  std::vector<Warning> warnings() const;
   // Notes about the folders that were found, and about the strategies, which need no action.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -165,7 +168,7 @@ class OpenedSource {
                                                             const SourceLimits& limits);
   friend Result<std::unique_ptr<OpenedSource>> OpenEachFile(
       const std::vector<LoneFile>& files, const SourceLimits& limits,
-      std::shared_ptr<const EncryptionKey> key);
+      std::shared_ptr<const EncryptionKey> key, const ParameterChoice& choice);
   OpenedSource(const SourceLimits& limits, std::shared_ptr<const EncryptionKey> key);
   // Returns whether there is a source; rank files are one only if `may_be_ranks`.
   Result<bool> Open(const SourceSpec& given, const SourceUse& use, bool may_be_ranks);
@@ -177,6 +180,8 @@ class OpenedSource {
   Status MakeRule(HolderGroups groups, bool may_be_alone);
   // Says which container the chosen files are.
   const Container& ContainerOfContent();
+  // Takes a lone file of torch.save as one, whatever its name.
+  void LookAtLoneFile();
   // Says which files are not encrypted if a key was given.
   void WarnOfUnusedKey();
   // Whether the chosen files are encrypted, by index; no value for an empty file or an error.
@@ -186,9 +191,9 @@ class OpenedSource {
   void TakeEmptyFiles(const std::string& name);
   // Opens each file and reports those that do not fit.
   Status LookIntoAll(bool opens_any_file);
-  // Once all files were opened.
-  void WarnOfOthers();
   Status TakeNames(const Renames& name_map);
+  // Takes the name of an array in its file.
+  Result<bool> WantsOfFile(const std::string& name) const;
   // Gives the target strategy the source's names, if it has the new ones that `renaming` gives
   // them. Of files, those that cannot be read do not count.
   Status FitTargetNames(const Renaming& renaming);
@@ -200,6 +205,7 @@ class OpenedSource {
   SourceSpec spec_;
   SourceFiles files_;
   const MemoryCheck memory_;
+  const LoneParts lone_parts_;
   NamesInFiles names_;
   std::function<bool(std::string_view)> wants_;  // empty: all
   TableCache tables_;
@@ -216,7 +222,6 @@ class OpenedSource {
   std::atomic<bool> states_redundancy_ = false;
   mutable std::mutex mutex_;
   std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
-  std::map<FileId, MeshTensor> mesh_parts_;      // likewise
   std::map<FileId, uint64_t> others_;            // likewise; BesideArrays::values
   std::set<std::string> unread_;                 // likewise
   std::set<FileId> opened_known_;                // guarded by mutex_

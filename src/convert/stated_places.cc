@@ -172,15 +172,6 @@ bool AreAll(const std::set<uint64_t>& found, uint64_t count) {
          *found.rbegin() - *found.begin() == count - 1;
 }
 
-// The error of a file that is taken by itself.
-Status PartOfDTensor(const std::string& path, const MeshTensor& tensor) {
-  return MismatchError(fmt::format(
-      "{}: {} is a part of a DTensor {} over a mesh {} of ranks; give the folder of all ranks as "
-      "the source, or pass `partial` to take it as it is",
-      Escape(path), Quote(tensor.name), ToString(tensor.full_shape),
-      ToString(tensor.mesh->extents)));
-}
-
 }  // namespace
 
 std::vector<int64_t> RanksStatedBy(std::string_view name) {
@@ -258,8 +249,6 @@ Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as) {
   std::map<std::string, std::vector<Box>> boxes;
   std::map<std::string, int64_t> rows;
   for (const FileWithOffsets& file : files) {
-    const std::vector<MeshTensor>& mesh = file.table->shards().mesh;
-    if (!mesh.empty()) return PartOfDTensor(file.path, mesh.front());
     if (file.sharding_info.empty()) continue;
     const Result<SavedOffsets> saved = ParseShardingInfo(file.sharding_info);
     if (!saved.ok()) {
@@ -313,9 +302,6 @@ Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as) {
 
 Status CheckSavedOffsets(OpenedSource& source) {
   if (source.StatesParts()) return {};
-  for (const auto& [file, tensor] : source.MeshPartsOfFiles()) {
-    return PartOfDTensor(source.files().path(file), tensor);
-  }
   std::vector<TableHandle> tables;
   std::vector<FileWithOffsets> files;
   for (auto& [file, text] : source.SavedOffsetsOfFiles()) {

@@ -54,8 +54,7 @@ struct FileWithOffsets {
 // places of a cut parameter do not cover the tensor. Fails with kCorrupt if it cannot be parsed.
 Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as);
 
-// As above, for the opened files of a source. Also fails with kMismatch for parts of DTensors.
-// Errors: also from reading a table.
+// As above, for the opened files of a source. Errors: also from reading a table.
 Status CheckSavedOffsets(OpenedSource& source);
 
 }  // namespace reshard

@@ -255,8 +255,9 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
                            DivideMemory(options.conversion.memory_limit, 1));
   const MemoryWatch watch(WatchOf(budget));
   const ConvertOptions& conversion = options.conversion;
-  RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened,
-                           OpenUnplanned(conversion, LimitsOf(conversion, budget)));
+  SourceLimits limits = LimitsOf(conversion, budget);
+  limits.lone_parts = LoneParts::kRefused;
+  RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenUnplanned(conversion, limits));
   const OpenedSource& source = *opened.source;
   const bool is_folder = opened.made.folder != nullptr;
   std::map<FileId, int64_t> ranks;
@@ -321,6 +322,7 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
     if (options.conversion.run.stop.stop_requested())
       return CancelledError("stopped while looking");
     RESHARD_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(found, place));
+    for (const Warning& warning : checkpoint.warnings()) report.plan.warnings.push_back(warning);
     sums.AddFile(file.rank, checkpoint.file_size());
     report.plan.sources.push_back({file.rank, file.path, checkpoint.file_size()});
     for (const StoredArray& parameter : checkpoint.parameters()) {

@@ -14,9 +14,6 @@
 namespace reshard {
 namespace {
 
-constexpr std::string_view kIndexExtension = ".safetensors.index.json";
-constexpr std::string_view kTorchIndexExtension = ".bin.index.json";
-
 // Returns the index `own`, or the only one. Errors: kMismatch for several others.
 Result<std::string> IndexAmong(const std::string& path, const std::vector<std::string>& indexes,
                                std::string_view own) {
@@ -30,8 +27,7 @@ Result<std::string> IndexAmong(const std::string& path, const std::vector<std::s
 }  // namespace
 
 bool IsFolderIndex(std::string_view name) {
-  return name == kParamNameMap || name.ends_with(kIndexExtension) ||
-         name.ends_with(kTorchIndexExtension);
+  return name == kParamNameMap || IsHuggingFaceIndex(name);
 }
 
 Result<std::optional<FullFolder>> FindFullFolder(const std::string& path) {
@@ -57,8 +53,8 @@ Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
     if (entry.is_directory) has_folders = has_folders || entry.name.starts_with("rank_");
     if (entry.is_directory || entry.name.starts_with('.')) continue;
     if (entry.name == kParamNameMap) has_map = true;
-    if (entry.name.ends_with(kIndexExtension)) indexes.push_back(entry.name);
-    if (entry.name.ends_with(kTorchIndexExtension)) torch_indexes.push_back(entry.name);
+    if (entry.name.ends_with(kSafetensorsIndexEnding)) indexes.push_back(entry.name);
+    if (entry.name.ends_with(kTorchIndexEnding)) torch_indexes.push_back(entry.name);
     if (ContainerNamed(entry.name) == &kFullContainer) files.push_back(entry.name);
     if (ContainerNamed(entry.name) != nullptr) {
       checkpoints.push_back(entry.name);
@@ -75,7 +71,13 @@ Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
     folder.files = std::move(checkpoints);
     return std::optional(std::move(folder));
   }
-  if (files.empty() && !has_folders && !torch_indexes.empty()) {
+  if (files.empty() && !torch_indexes.empty()) {
+    if (has_folders) {
+      return MismatchError(fmt::format(
+          "{}: holds an index of PyTorch's files ({}), and beside it folders rank_N of another "
+          "checkpoint; move one of the two into a folder of its own",
+          Escape(path), FirstOf(torch_indexes)));
+    }
     RESHARD_ASSIGN_OR_RETURN(folder.index, IndexAmong(path, torch_indexes, kTorchIndex));
     folder.container = &kTorchZipContainer;
     return std::optional(std::move(folder));

@@ -118,7 +118,9 @@ class DcpOpener {
         const auto [place, is_new] = known.try_emplace(*name, tensors_.size());
         if (is_new) tensors_.push_back({*name, {}});
         Tensor& tensor = tensors_[place->second];
-        if (!is_new) RESHARD_RETURN_IF_ERROR(CheckSame(tensor, all[t], m));
+        const Status same = is_new ? Status() : CheckSame(tensor, all[t], m);
+        if (!same.ok() && !IsWanted(request_, *name)) continue;
+        RESHARD_RETURN_IF_ERROR(same);
         tensor.places.emplace_back(m, t);
         if (t % kMemoryCheckInterval == 0) RESHARD_RETURN_IF_ERROR(CheckMemory(request_.memory));
       }
@@ -127,9 +129,12 @@ class DcpOpener {
     return MismatchError(fmt::format("{}: names no tensor", Escape(PathOf(0))));
   }
 
-  Result<bool> CanRead(const DcpTensor& tensor, std::string_view name, size_t metadata) const {
+  Result<bool> CanRead(const DcpTensor& tensor, const std::string& name, size_t metadata) {
     if (tensor.dtype) return true;
-    if (!IsWanted(request_, name)) return false;
+    if (!IsWanted(request_, name)) {
+      found_.unread.insert(name);
+      return false;
+    }
     return UnsupportedError(fmt::format("{}: {}: cannot be read: {}; leave it out with `exclude`",
                                         Escape(PathOf(metadata)), Quote(tensor.name),
                                         tensor.unsupported));

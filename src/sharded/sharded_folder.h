@@ -27,10 +27,15 @@ struct ShardedFolder {
   std::vector<DirectoryEntry> entries;  // of that folder
 };
 
+// Whether an entry of a folder is of full tensors, or of a folder of ranks.
+bool IsWholeOrOfRanks(const DirectoryEntry& entry);
+
 // Returns the kind of the folder `path`, or of its folder sharded/ if it has no checkpoint files of
 // its own, or of the latest checkpoint in a folder of MindFormers or Megatron. Returns no value for
 // other paths. Errors:
-//   kMismatch: the folder has files of another family, too; `path` is one file of DCP
+//   kMismatch: the folder has files of another family, too; `path` is one file of DCP; the latest
+//     checkpoint has several models
+//   kUnsupported: as CheckFamilyIsRead and CheckFileStandsAlone
 //   kCorrupt: the file that names the latest checkpoint has other content
 //   kNotFound: that checkpoint is not there
 //   as Storage::List

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -48,6 +49,8 @@ class RankCollector {
       const auto found = cut.find(array.name);
       const Status status = AddArray(array, found == cut.end() ? nullptr : found->second, rank);
       if (!status.ok()) {
+        RESHARD_ASSIGN_OR_RETURN(const bool is_left_out, LeavesOut(array, status));
+        if (is_left_out) continue;
         return status.WithMessage(
             fmt::format("{}: {}: {}", Escape(path), Quote(array.name), status.message()));
       }
@@ -59,6 +62,8 @@ class RankCollector {
   }
 
   PartList Finish() && { return std::move(parts_).Finish(); }
+  // The names of tensors that are not wanted, and whose parts do not fit.
+  std::set<std::string> TakeUnread() { return std::move(unread_); }
 
  private:
   struct Tensor {
@@ -68,6 +73,19 @@ class RankCollector {
     int64_t rank = 0;  // of the first file that has it
     std::string name_in_files;
   };
+
+  // Whether `status` is about an array that is not wanted.
+  Result<bool> LeavesOut(const StoredArray& array, const Status& status) {
+    if (status.code() != StatusCode::kMismatch && status.code() != StatusCode::kUnsupported) {
+      return false;
+    }
+    std::string made;
+    RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
+                             request_.names.from_files.NewName(std::string(array.name), made));
+    if (IsWanted(request_, *name)) return false;
+    unread_.insert(*name);
+    return true;
+  }
 
   // `cut` is null for an array that is the whole tensor.
   Status AddArray(const StoredArray& array, const MeshTensor* cut, int64_t rank) {
@@ -118,39 +136,46 @@ class RankCollector {
   const SourceRequest& request_;
   PartListBuilder parts_;
   std::unordered_map<std::string, Tensor> tensors_;  // by name in the source
+  std::set<std::string> unread_;
   uint64_t arrays_ = 0;
 };
 
 // Finds the files of all ranks. Errors: kMismatch if one is missing, or of another world size.
 Result<FoundSource> FindRankFiles(const ShardedFolder& folder, const SourceRequest& request) {
   std::map<int64_t, std::string> names;
-  std::optional<int64_t> world_size;
+  std::optional<TorchRankName> first;  // of `folder`
   FirstFew others;
   for (const DirectoryEntry& entry : folder.entries) {
     const auto name = entry.is_directory ? std::nullopt : ParseTorchRankName(entry.name);
     if (!name) {
-      if (entry.is_regular && entry.name.ends_with(".pt")) others.Add(Escape(entry.name));
+      const bool is_other = entry.name.ends_with(".pt") || entry.name.ends_with(".bin");
+      if (entry.is_regular && is_other) others.Add(Escape(entry.name));
       continue;
     }
-    if (world_size && *world_size != name->world_size) {
-      return MismatchError(fmt::format(
-          "{}: {} and {} are of runs with {} and {} ranks; remove the files of the other run",
-          Escape(request.path), Escape(names.begin()->second), Escape(entry.name), *world_size,
-          name->world_size));
+    if (first && first->set != name->set) {
+      return MismatchError(
+          fmt::format("{}: {} and {} belong to different saves, by their names; move each "
+                      "save into a folder of its own",
+                      Escape(request.path), Escape(names.begin()->second), Escape(entry.name)));
     }
-    world_size = name->world_size;
-    names.emplace(name->rank, entry.name);
+    first = name;
+    const auto [place, is_new] = names.emplace(name->rank, entry.name);
+    if (!is_new) {
+      return MismatchError(fmt::format("{}: {} and {} both have the rank {}; remove one",
+                                       Escape(request.path), Escape(place->second),
+                                       Escape(entry.name), name->rank));
+    }
   }
   std::vector<int64_t> found_ranks;
   found_ranks.reserve(names.size());
   for (const auto& [rank, name] : names) found_ranks.push_back(rank);
-  const NumberRanges missing = Gaps(found_ranks, 0, world_size);
+  const NumberRanges missing = Gaps(found_ranks, 0, first->world_size);
   if (missing.count() > 0) {
-    return MismatchError(
-        fmt::format("{}: no file of {}, but {} says that there are {}; complete "
-                    "the folder",
-                    Escape(request.path), missing.ToSentence("rank"), Escape(names.begin()->second),
-                    *world_size));
+    const std::string states =
+        first->world_size ? fmt::format("says that there are {}", *first->world_size) : "is there";
+    return MismatchError(fmt::format("{}: no file of {}, but {} {}; complete the folder",
+                                     Escape(request.path), missing.ToSentence("rank"),
+                                     Escape(names.rbegin()->second), states));
   }
   FoundSource found;
   found.container = &kTorchZipContainer;
@@ -170,18 +195,26 @@ Result<FoundSource> FindRankFiles(const ShardedFolder& folder, const SourceReque
 }  // namespace
 
 std::optional<TorchRankName> ParseTorchRankName(std::string_view name) {
-  constexpr std::string_view kBegin = "model_world_size_";
-  constexpr std::string_view kRank = "_rank_";
-  constexpr std::string_view kEnd = ".pt";
-  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return std::nullopt;
-  name.remove_prefix(kBegin.size());
-  name.remove_suffix(kEnd.size());
-  const size_t middle = name.find(kRank);
-  if (middle == std::string_view::npos) return std::nullopt;
-  const auto world_size = ParseNumber<int64_t>(name.substr(0, middle));
-  const auto rank = ParseNumber<int64_t>(name.substr(middle + kRank.size()));
-  if (!world_size || !rank || *rank < 0 || *rank >= *world_size) return std::nullopt;
-  return TorchRankName{*world_size, *rank};
+  constexpr std::string_view kFsdp = "model_world_size_";
+  constexpr std::string_view kAccelerate = "pytorch_model_fsdp";
+  const bool is_fsdp = name.starts_with(kFsdp) && name.ends_with(".pt");
+  if (!is_fsdp && !(name.starts_with(kAccelerate) && name.ends_with(".bin"))) return std::nullopt;
+  const std::string_view stem = name.substr(0, name.rfind('.'));
+  const std::string_view mark = is_fsdp ? "_rank_" : "_rank";
+  const size_t at = stem.rfind(mark);
+  const std::string_view begin = is_fsdp ? kFsdp : kAccelerate;
+  if (at == std::string_view::npos || at < begin.size()) return std::nullopt;
+  const auto rank = ParseNumber<int64_t>(stem.substr(at + mark.size()));
+  if (!rank || *rank < 0) return std::nullopt;
+  TorchRankName parsed{.set = stem.substr(0, at), .world_size = {}, .rank = *rank};
+  const std::string_view number = stem.substr(begin.size(), at - begin.size());
+  if (is_fsdp) {
+    parsed.world_size = ParseNumber<int64_t>(number);
+    const bool fits = parsed.world_size && *rank < *parsed.world_size;
+    return fits ? std::optional(parsed) : std::nullopt;
+  }
+  const bool has_model = number.starts_with('_') && HasOnlyDigits(number.substr(1));
+  return number.empty() || has_model ? std::optional(parsed) : std::nullopt;
 }
 
 Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequest& request) {
@@ -192,6 +225,7 @@ Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequ
                                        [&](const ChosenFile& file, const IndexedFile& table) {
                                          return collector.Add(file.rank, table);
                                        }));
+  found.unread = collector.TakeUnread();
   PartList parts = std::move(collector).Finish();
   if (parts.tensors().empty()) {
     return MismatchError(fmt::format("{}: its files hold no tensor", Escape(request.path)));

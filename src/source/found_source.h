@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,8 @@ struct FoundSource {
   std::vector<std::string> indexed = {};  // the paths of all files that it names, there or not
   // the rank of the file with the tensors that the index does not name
   std::optional<int64_t> rest = {};
+  // The names of tensors that cannot be read, and are not wanted.
+  std::set<std::string> unread = {};
 };
 
 // A place to look for a family, and the wanted tensors.

@@ -48,6 +48,20 @@ def make(case):
         case.write(f"dcp/__{rank}_0.distcp", b"PK\x03\x04")
     case.write("mf2/iteration_00000001/metadata.json", {"state_dict_metadata": {}})
     case.write("mf2/latest_checkpointed_iteration.txt", b"1")
+    for rank in (0, 1):
+        case.write(f"mega/iter_0000010/mp_rank_{rank:02}_000/model_optim_rng.pt", b"PK\x03\x04")
+        case.write(f"zero/global_step5/bf16_zero_pp_rank_{rank}_mp_rank_00_optim_states.pt",
+                   b"PK\x03\x04")
+        case.write(f"zero3/zero_pp_rank_{rank}_mp_rank_00_model_states.pt", b"PK\x03\x04")
+        case.write(f"new/model_{rank}.safetensors", two_floats("w"))
+    case.write("new/metadata.pkl", b"\x80\x05")
+    case.write("zero/zero_to_fp32.py", b"")
+    case.write("zero/latest", b"global_step5")
+    case.write("both/pytorch_model.bin.index.json", {"weight_map": {"w": "a.bin"}})
+    case.write("both/rank_0/net-1_1.ckpt", checkpoint("w"))
+    case.write("hub/metadata.pkl", b"\x80\x05")
+    case.write("hub/zero_pp_rank_0_mp_rank_00_model_states.pt", b"PK\x03\x04")
+    case.write("hub/model.safetensors", two_floats("w"))
     case.write("s.json", {"current_stage": 0, "parallel_strategy_item": {},
                           "parallel_layout_item": {name: {
                               "dev_matrix": [2], "tensor_map": [0], "opt_weight_shard_step": 0,
@@ -79,6 +93,17 @@ ROWS = [
     ("mf2/iteration_00000001/metadata.json", ["MindFormers 2.0"], []),
     ("dcp_hf", ["shard-00001", "lacks the metadata DCP_SHARDING_INFO"], ["{rank}"]),
     ("dcp", ["PyTorch DCP", "without .metadata"], ["{rank}"]),
+    ("mega/iter_0000010", ["Megatron", "mp_rank_00_000", "mp_rank_01_000",
+                           "mp_rank_00_000/model_optim_rng.pt", "torch_dist"], ["{rank}"]),
+    ("zero", ["DeepSpeed", "zero_to_fp32.py"], ["{rank}"]),
+    ("zero/global_step5", ["DeepSpeed", "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt",
+                           "zero_to_fp32.py"], []),
+    ("zero/global_step5/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt",
+     ["DeepSpeed", "zero_to_fp32.py"], []),
+    ("zero3", ["DeepSpeed", "zero_to_fp32.py"], []),
+    ("new", ["torch_checkpointing", "metadata.pkl", "torch.distributed.checkpoint"], []),
+    ("new/metadata.pkl", ["torch_checkpointing"], []),
+    ("both", ["pytorch_model.bin.index.json", "rank_N"], []),
 ]
 
 
@@ -105,6 +130,8 @@ class ForeignSourcesTest(program_case.ProgramCase):
         self.reshard("convert", "broken/rank_{rank}/net-2_50_breakpoint.ckpt", "b2",
                      "--src-strategy", "s.ckpt")
         self.reshard("convert", "diffusers/unet", "d", "--format", "huggingface")
+        # Whole tensors beside files that are not read.
+        self.reshard("convert", "hub", "h", "--format", "huggingface")
         for source, left_out in (("stale", "w1"), ("lacking", "x")):
             self.reshard("convert", source, source + "_out", "--format", "huggingface",
                          "--exclude", left_out)

@@ -18,6 +18,7 @@
 #include "reshard/checkpoint.h"
 #include "reshard/compare.h"
 #include "reshard/convert.h"
+#include "reshard/merge.h"
 #include "reshard/verify.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/says.h"
@@ -25,6 +26,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/torch_bytes.h"
 #include "tests/support/view_check.h"
+#include "tests/support/zip_bytes.h"
 
 namespace reshard {
 namespace {
@@ -164,6 +166,104 @@ TEST_F(TorchFilesTest, EveryFlippedBitOfAContentIsFound) {
   }
   options_.checks.checksum = false;
   EXPECT_TRUE(Convert(options_).ok());
+}
+
+// torch.save after set_crc32_options(False).
+std::string FileWithoutCrcs(const std::string& content, uint32_t crc_of_version = 0) {
+  const std::string pickle = PickleOf(PickledDict({Entry("w", PickledWhole("0", {2}))}));
+  return ZipOf({{.name = "w/data.pkl", .content = pickle, .crc = 0},
+                {.name = "w/byteorder", .content = "little", .crc = 0},
+                {.name = "w/data/0", .content = content, .crc = 0},
+                {.name = "w/version", .content = "3\n", .crc = crc_of_version}});
+}
+
+TEST_F(TorchFilesTest, AFileWithoutCrcsIsRead) {
+  options_.source.path = work_.Write("model.pt", FileWithoutCrcs("01234567"));
+  const auto report = Convert(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(Target(), (std::map<std::string, std::string>{{"w", "01234567"}}));
+  EXPECT_EQ(report->crc_files, 0U);
+  // If a member states one, 0 is that of the others.
+  options_.source.path = work_.Write("bad.pt", FileWithoutCrcs("01234567", NaiveCrc32("3\n")));
+  options_.force = true;
+  EXPECT_EQ(Convert(options_).status().code(), StatusCode::kCorrupt);
+}
+
+// The rest is less than an element.
+TEST_F(TorchFilesTest, AStorageMayHaveARest) {
+  const auto file = [](const std::string& content) {
+    return TorchFile(PickleOf(PickledDict({Entry("w", PickledWhole("0", {2}))})), {content});
+  };
+  options_.source.path = work_.Write("model.pt", file("01234567abc"));
+  ASSERT_TRUE(Convert(options_).ok()) << Convert(options_).status().message();
+  EXPECT_EQ(Target(), (std::map<std::string, std::string>{{"w", "01234567"}}));
+  for (const std::string content : {"01234567abcd", "0123456"}) {
+    options_.source.path = work_.Write("bad.pt", file(content));
+    EXPECT_EQ(Convert(options_).status().code(), StatusCode::kCorrupt) << content;
+  }
+}
+
+TEST_F(TorchFilesTest, TheNameOfALoneFileDoesNotMatter) {
+  options_.source.path = work_.Write("epoch.ckpt", TiedFile());
+  options_.target.format.reset();
+  options_.target.strategy = work_.Write(
+      "strategy.ckpt", ProtobufStrategy(0, {{"model.head", MakeLayout({1}, {{-1}, {-1}})}}));
+  options_.selection.unmatched = Selection::Unmatched::kCopy;
+  const auto report = Convert(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings,
+              testing::Contains(Says(WarningCode::kLeftOut, Naming("epoch.ckpt", "1 value "))));
+  EXPECT_TRUE(fs::exists(options_.target.folder + "/rank_0"));
+  for (const auto& file : fs::directory_iterator(options_.target.folder + "/rank_0")) {
+    EXPECT_EQ(file.path().extension(), ".safetensors");
+  }
+}
+
+TEST_F(TorchFilesTest, RecodeAndMergeTellOfOtherValues) {
+  const auto says = testing::Contains(Says(WarningCode::kLeftOut, Naming("a.ckpt", "1 value ")));
+  RecodeOptions recode;
+  recode.source.path = work_.Write("a.ckpt", TiedFile());
+  recode.target.folder = work_.path() / "recoded";
+  recode.target.format = TargetFormat::kSafetensors;
+  const auto recoded = Recode(recode);
+  ASSERT_TRUE(recoded.ok()) << recoded.status().message();
+  EXPECT_THAT(recoded->warnings, says);
+  MergeOptions merge;
+  merge.files = {recode.source.path};
+  merge.segments = true;
+  merge.output = work_.path() / "merged.safetensors";
+  const auto merged = Merge(merge);
+  ASSERT_TRUE(merged.ok()) << merged.status().message();
+  EXPECT_THAT(merged->warnings, says);
+}
+
+TEST_F(TorchFilesTest, AMergeLeavesOutWhatCannotBeRead) {
+  MergeOptions merge;
+  merge.files = {kTorchFiles / "pytorch_model.bin"};
+  merge.segments = true;
+  merge.output = work_.path() / "merged.safetensors";
+  EXPECT_EQ(Merge(merge).status().code(), StatusCode::kUnsupported);
+  merge.selection.exclude = {"t"};
+  const auto merged = Merge(merge);
+  ASSERT_TRUE(merged.ok()) << merged.status().message();
+  EXPECT_THAT(merged->warnings,
+              testing::Not(testing::Contains(Says(WarningCode::kUnusedPatterns))));
+  EXPECT_EQ(ContentsOf(merge.output).size(), 7U);
+}
+
+TEST_F(TorchFilesTest, ALocalShardedTensorIsNoTensor) {
+  const std::string sharded = PickledCall(
+      "torch._tensor", "_rebuild_from_type_v2",
+      {PickledGlobal("torch._utils", "_rebuild_wrapper_subclass"),
+       PickledGlobal("torch.distributed._shard.sharded_tensor.api", "ShardedTensor"),
+       PickledTuple({PickledGlobal("torch.distributed._shard.sharded_tensor.api", "ShardedTensor"),
+                     PickledGlobal("torch", "float32"), PickledIntegers({4})}),
+       PickledTuple({PickledList({PickledWhole("0", {2})})})});
+  options_.source.path = work_.Write(
+      "model.pt", TorchFile(PickleOf(PickledDict({Entry("w", sharded)})), {"01234567"}));
+  const Status status = Convert(options_).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.message();
+  EXPECT_THAT(status.message(), Naming("\"w\"", "ShardedTensor", "torch.distributed.checkpoint"));
 }
 
 TEST_F(TorchFilesTest, ATensorThatCannotBeReadMayBeLeftOut) {
@@ -338,6 +438,107 @@ TEST_F(TorchRanksTest, OneFileAloneIsAPart) {
   options_.checks.partial = true;
   ASSERT_TRUE(Convert(options_).ok());
   EXPECT_EQ(Target().at("w"), "01234567");
+}
+
+// Whatever the name of the file, and whatever asks for it.
+TEST_F(TorchRanksTest, OneFileAloneIsNoTensorForAnyCommand) {
+  const std::string renamed = work_.Write("renamed.ckpt", RankFile("01234567", "same"));
+  const auto is_told = [](const Status& status) {
+    EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.message();
+    EXPECT_THAT(status.message(),
+                Naming("renamed.ckpt", "\"w\"", "[4]", "model_world_size_2_rank_0.pt"));
+  };
+  options_.source.path = renamed;
+  is_told(Convert(options_).status());
+  is_told(Plan(options_).status());
+  EXPECT_FALSE(fs::exists(options_.target.folder));
+  DigestOptions digest;
+  digest.source.path = renamed;
+  for (const bool one_replica : {false, true}) {
+    digest.one_replica = one_replica;
+    is_told(DigestCheckpoint(digest).status());
+  }
+  StatisticsOptions statistics;
+  statistics.source.path = renamed;
+  is_told(MeasureValues(statistics).status());
+  DiffOptions diff;
+  diff.a.path = renamed;
+  diff.b.path = renamed;
+  is_told(Diff(diff).status());
+  is_told(Checkpoint::Open(renamed).status());
+  is_told(ShardedCheckpoint::Open({.path = renamed}).status());
+  RecodeOptions recode;
+  recode.source.path = renamed;
+  recode.target.folder = work_.path() / "recoded";
+  recode.target.format = TargetFormat::kSafetensors;
+  is_told(Recode(recode).status());
+  EXPECT_FALSE(fs::exists(recode.target.folder));
+  MergeOptions merge;
+  merge.files = {renamed};
+  merge.output = work_.path() / "merged.safetensors";
+  for (const bool segments : {false, true}) {
+    merge.segments = segments;
+    is_told(Merge(merge).status());
+  }
+  EXPECT_FALSE(fs::exists(merge.output));
+  // The whole tensors beside it are.
+  digest.source.path = renamed;
+  digest.exclude = {"w"};
+  const auto others = DigestCheckpoint(digest);
+  ASSERT_TRUE(others.ok()) << others.status().message();
+  EXPECT_EQ(others->parameters.size(), 1U);
+  merge.checks.partial = true;
+  EXPECT_TRUE(Merge(merge).ok());
+}
+
+TEST_F(TorchRanksTest, OneFileAloneIsListed) {
+  const auto file = Checkpoint::Open(work_.Write("renamed.pt", RankFile("01234567", "same")),
+                                     nullptr, Checkpoint::Purpose::kListing);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(file->parameters().size(), 2U);
+  EXPECT_THAT(
+      file->warnings(),
+      ElementsAre(Says(WarningCode::kMissingRanks,
+                       Naming("renamed.pt", "\"w\"", "[4]", "model_world_size_2_rank_0.pt"))));
+}
+
+TEST_F(TorchRanksTest, TensorsThatDoNotFitMayBeLeftOut) {
+  WriteRank(0, RankFile("01234567", "same", 6));
+  WriteRank(1, RankFile("abcdefgh", "same", 6));
+  options_.selection.exclude = {"w"};
+  const auto report = Convert(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(Target(), (std::map<std::string, std::string>{{"plain", "same"}}));
+  EXPECT_THAT(report->warnings,
+              testing::Not(testing::Contains(Says(WarningCode::kUnusedPatterns))));
+}
+
+TEST_F(TorchRanksTest, AccelerateNamesThemInItsOwnWay) {
+  for (const std::string_view begin : {"pytorch_model_fsdp_rank", "pytorch_model_fsdp_1_rank"}) {
+    const std::string folder = "of" + std::string(begin);
+    work_.Write(folder + "/" + std::string(begin) + "0.bin", RankFile("01234567", "same"));
+    options_.source.path = work_.path() / folder;
+    options_.force = true;
+    EXPECT_EQ(Convert(options_).status().code(), StatusCode::kMismatch) << begin;
+    work_.Write(folder + "/" + std::string(begin) + "1.bin", RankFile("abcdefgh", "same"));
+    const auto report = Convert(options_);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(Target(),
+              (std::map<std::string, std::string>{{"plain", "same"}, {"w", "01234567abcdefgh"}}));
+  }
+  work_.Write("ofpytorch_model_fsdp_rank/pytorch_model_fsdp_1_rank0.bin",
+              RankFile("01234567", "same"));
+  options_.source.path = work_.path() / "ofpytorch_model_fsdp_rank";
+  options_.target.folder = work_.path() / "other";
+  ExpectRefused(StatusCode::kMismatch, {"pytorch_model_fsdp_1_rank0.bin"});
+}
+
+TEST_F(TorchRanksTest, AnIndexOfPyTorchBesideThemIsNoticed) {
+  WriteRank(0, RankFile("01234567", "same"));
+  WriteRank(1, RankFile("abcdefgh", "same"));
+  work_.Write("ranks/pytorch_model.bin.index.json", R"({"weight_map":{"a":"gone.bin"}})");
+  ExpectRefused(StatusCode::kMismatch,
+                {"pytorch_model.bin.index.json", "model_world_size_2_rank_"});
 }
 
 // Each rank of that save has its own values of a replicated tensor.

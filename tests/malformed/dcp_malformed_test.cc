@@ -329,6 +329,37 @@ TEST_F(DcpTest, TensorsThatAreNotWantedMayBeAnything) {
   const auto report = Convert(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_TRUE(Output().ends_with("cccccccc"));
+  EXPECT_THAT(report->warnings, testing::Not(Contains(Says(WarningCode::kUnusedPatterns))));
+  options.selection.exclude = {};
+  options.selection.include = {"v"};
+  options.target.folder = work_.path() / "other";
+  const auto included = Convert(options);
+  ASSERT_TRUE(included.ok()) << included.status().message();
+  EXPECT_EQ(included->parameters, 1);
+  DigestOptions digest;
+  digest.source = options.source;
+  digest.exclude = {"w"};
+  EXPECT_TRUE(DigestCheckpoint(digest).ok());
+}
+
+// The metadata of another rank may know it otherwise.
+TEST_F(DcpTest, TensorsThatAreNotWantedMayDiffer) {
+  WriteMetadata("__0.metadata");
+  made_.tensors[0].dtype = "float64";
+  WriteMetadata("__1.metadata");
+  EXPECT_EQ(Converted().code(), StatusCode::kMismatch);
+  ConvertOptions options = Options();
+  options.selection.exclude = {"w"};
+  const auto report = Convert(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+}
+
+TEST_F(DcpTest, AnIndexOfPyTorchBesideItIsNoticed) {
+  WriteMetadata();
+  work_.Write("in/pytorch_model.bin.index.json", R"({"weight_map":{"a":"gone.bin"}})");
+  const Status status = Converted();
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_THAT(status.message(), Naming(".metadata", "pytorch_model.bin.index.json"));
 }
 
 TEST_F(DcpTest, ObjectsAndStaleFilesAreLeftOutWithAWarning) {
@@ -466,6 +497,46 @@ TEST_F(DcpTest, TheLatestIterationOfMegatronIsRead) {
   const auto report = Convert(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->parameters, 2);
+}
+
+TEST_F(DcpTest, TheReleaseOfMegatronIsRead) {
+  WriteMetadata();
+  fs::create_directory(work_.path() / "all");
+  fs::rename(work_.path() / "in", work_.path() / "all" / "release");
+  work_.Write("all/latest_checkpointed_iteration.txt", "release\n");
+  ConvertOptions options = Options();
+  options.source.path = work_.path() / "all";
+  const auto report = Convert(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+}
+
+// Three programs write a file of that name, and name their folders each in its own way.
+TEST_F(DcpTest, TheLatestIterationMayNotBeThere) {
+  work_.Write("all/latest_checkpointed_iteration.txt", "12");
+  const auto status_of = [this] {
+    ConvertOptions options = Options();
+    options.source.path = work_.path() / "all";
+    const Status status = Convert(options).status();
+    EXPECT_FALSE(fs::exists(work_.path() / "out"));
+    return status;
+  };
+  Status status = status_of();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_THAT(status.message(),
+              Naming("iteration_00000012", "iter_0000012", "global_step_12", "found none"));
+  fs::create_directory(work_.path() / "all" / "iter_0000010");
+  status = status_of();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), Naming("found iter_0000010"));
+  fs::create_directory(work_.path() / "all" / "global_step_12");
+  status = status_of();
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_THAT(status.message(), Naming("verl", "global_step_12/actor"));
+  work_.Write("all/iter_0000012/mp_rank_00/model_optim_rng.pt", "");
+  status = status_of();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_THAT(status.message(),
+              Naming("Megatron", "iter_0000012/mp_rank_00/model_optim_rng.pt", "torch_dist"));
 }
 
 TEST_F(DcpTest, OneFileIsNoSource) {

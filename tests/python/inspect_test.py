@@ -1,11 +1,15 @@
 """inspect: what the program's JSON says, of files, folders, strategies, and what cannot be read."""
 
 import os
+import pathlib
 import shutil
 
 import pytest
 import reshard
 from calls_test import comparable, of_the_program
+
+
+RANKS = pathlib.Path(__file__).parents[1] / "golden" / "data" / "torch_files" / "ranks_2"
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +29,7 @@ def folders(samples, full, tmp_path_factory):
         "pattern": samples / "ckpt_8" / "rank_{rank}",
         "flat": flat,
         "hub": hub,
+        "part": RANKS / "model_world_size_2_rank_0.pt",
         "strategy": strategy,
         "stages": samples / "new" / "strategy",
     }
@@ -36,6 +41,7 @@ CASES = [
     (["pattern"], {}),
     (["flat"], {}),
     (["hub"], {}),
+    (["part"], {}),
     (["strategy", "stages", "file"], {}),
     (["ranks"], {"include": ["*.layers.0.*", "lm_head*"], "exclude": "adam_*"}),
     (["file", "strategy"], {"include": "adam_m.*"}),
@@ -113,3 +119,10 @@ def test_paths_need_not_be_utf8(full, tmp_path):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xfe.ckpt")
     shutil.copy(full, path)
     assert reshard.inspect(path).checkpoints[0].path == path
+
+
+def test_a_part_of_a_tensor_is_listed_and_not_opened(folders):
+    report = reshard.inspect(folders["part"])
+    assert [warning.code for warning in report.warnings] == ["missing ranks"]
+    with pytest.raises(reshard.MismatchError, match="part of a DTensor"):
+        reshard.open(folders["part"])
