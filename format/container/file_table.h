@@ -203,12 +203,6 @@ struct StatedShards {
   size_t memory() const;
 };
 
-// A tensor of a file that cannot be an array, such as a transposed one.
-struct UnreadTensor {
-  std::string name;
-  std::string why;
-};
-
 // What a file holds beside its arrays.
 struct BesideArrays {
   uint64_t values = 0;               // that are not tensors; for the program that wrote it alone

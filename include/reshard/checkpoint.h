@@ -71,6 +71,11 @@ class Checkpoint {
   std::string_view GroupOf(const StoredArray& parameter) const;
   // The CRC-32 in the file's trailer, if it has one. It is not checked.
   std::optional<uint64_t> crc() const;
+  // Tensors of the file that cannot be read, in file order. They are not among parameters().
+  const std::vector<UnreadTensor>& unread() const;
+  // Says what the file holds beside parameters(). Empty for a file of RankFiles that were indexed:
+  // RankFiles::warnings says it.
+  const std::vector<Warning>& warnings() const;
 
   // Returns the content of a parameter as spans of the mapped file, without a copy. Each Value has
   // one span: a .ckpt file has several Values for a tensor above 512 MiB. A MapTensor has the spans
@@ -80,8 +85,8 @@ class Checkpoint {
   // SIGBUS, and the rest of the last page reads as 0. ShardedCheckpoint::Read guards against both.
   // Errors:
   //   kNotFound
-  //   kUnsupported: the file is encrypted and the parameter is not a text; use
-  //   ShardedCheckpoint::Read
+  //   kUnsupported: a tensor of unread(); or the file is encrypted and the parameter is not a text;
+  //   use ShardedCheckpoint::Read
   Result<std::vector<std::span<const std::byte>>> View(std::string_view name) const;
 
   // Returns whether each span of View(name) begins at a multiple of the element size, so that it
@@ -224,6 +229,9 @@ class ShardedCheckpoint {
   const std::vector<std::string>& notes() const;  // need no action
   // Texts and MapTensors, in the order of the files.
   const std::vector<TensorInfo>& others() const;
+  // Tensors that are known to be unreadable, by name. They are not among tensors(); warnings()
+  // names them.
+  const std::vector<UnreadTensor>& unread() const;
   // "EPOCH_STEP" if the names of all files have it, else empty.
   std::string step() const;
   // The files that the tensors are read from, by rank. In a folder of full tensors the file
@@ -244,6 +252,7 @@ class ShardedCheckpoint {
   //   kNotFound, kChanged, kIo
   //   kInvalidArgument: the box leaves the tensor, or the destination has another size
   //   kMismatch: shards disagree, or no file holds a part
+  //   kUnsupported: the tensor cannot be read, as those of unread()
   Status Read(std::string_view name, const Box& box, std::span<std::byte> destination) const;
 
   // Reads several boxes side by side on run.jobs threads, large boxes in pieces. Names, boxes and

@@ -91,7 +91,7 @@ class _Inspection:
 
     def _add_file(self, path: str) -> None:
         try:
-            file, groups = _errors.call(
+            found = _errors.call(
                 _WORDS, _reshard.inspect_file, encode(path), self._key, self._takes
             )
         except _errors.Error as error:
@@ -104,9 +104,11 @@ class _Inspection:
             except _errors.Error:
                 raise error from None
             return
-        self._add_checkpoint(file, groups)
+        self._add_checkpoint(*found)
 
-    def _add_checkpoint(self, file: InspectedFile, groups: list[str]) -> None:
+    def _add_checkpoint(
+        self, file: InspectedFile, groups: list[str], warnings: tuple[WarningMessage, ...]
+    ) -> None:
         if self._measure is not None:
             _, measured = self._measure(
                 {"path": file.path, "include": self._include, "exclude": self._exclude}
@@ -115,8 +117,11 @@ class _Inspection:
                 MeasuredParameter(**vars(parameter), statistics=values.statistics)
                 for parameter, values in zip(file.parameters, measured)
             )
-            file = InspectedFile(file.path, file.rank, file.size, file.crc, tuple(parameters))
-        self._matched = self._matched or bool(file.parameters)
+            file = InspectedFile(
+                file.path, file.rank, file.size, file.crc, tuple(parameters), file.unread
+            )
+        self._matched = self._matched or bool(file.parameters or file.unread)
+        self.warnings += warnings
         self._groups += groups
         self.checkpoints.append(file)
 

@@ -32,8 +32,8 @@ using namespace nb::literals;
 namespace reshard::python {
 namespace {
 
-// The entry of a file, with the parameters that `takes`, a function of a name, accepts; and the
-// group of each.
+// The entry of a file, with the parameters that `takes`, a function of a name, accepts; the group
+// of each; and warnings of the file.
 nb::tuple Inspected(const Checkpoint& checkpoint, std::optional<int64_t> rank,
                     const nb::object& takes) {
   InspectedFile file{.path = checkpoint.path(),
@@ -46,7 +46,12 @@ nb::tuple Inspected(const Checkpoint& checkpoint, std::optional<int64_t> rank,
     file.parameters.push_back(&array);
     groups.append(Text(checkpoint.GroupOf(array)));
   }
-  return nb::make_tuple(PartOf(file, {}), groups);
+  for (const UnreadTensor& tensor : checkpoint.unread()) {
+    if (nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(tensor.name))))) {
+      file.unread.push_back(tensor);
+    }
+  }
+  return nb::make_tuple(PartOf(file, {}), groups, TupleOf(checkpoint.warnings(), {}));
 }
 
 nb::tuple InspectFile(const nb::bytes& path, const Key* key, const nb::object& takes) {

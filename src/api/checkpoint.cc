@@ -6,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -41,6 +42,18 @@ namespace {
 
 Status NoSuchTensor(std::string_view name) {
   return NotFoundError(fmt::format("the checkpoint has no tensor {}", Quote(name)));
+}
+
+const UnreadTensor* FindUnread(const std::vector<UnreadTensor>& tensors, std::string_view name) {
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(),
+                   [name](const UnreadTensor& tensor) { return tensor.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+Status CannotRead(std::string_view where, const UnreadTensor& tensor) {
+  return UnsupportedError(
+      fmt::format("{}: tensor {} cannot be read: {}", where, Quote(tensor.name), tensor.why));
 }
 
 Result<bool> IsEncrypted(SourceFiles& files, FileId id) {
@@ -148,6 +161,7 @@ struct Checkpoint::State {
   // Of the file; null if it is encrypted, or MapOf returned null.
   std::shared_ptr<const std::byte> map;
   std::unique_ptr<CopiedTexts> texts = nullptr;  // of a file that is not mapped
+  std::vector<Warning> warnings = {};
 
   const IndexedFile& index() const { return own ? *own : *table; }
 
@@ -177,8 +191,10 @@ Result<Checkpoint> Checkpoint::State::Open(const std::string& path,
     auto state = std::make_unique<State>();
     state->path = path;
     RESHARD_ASSIGN_OR_RETURN(state->own, read_table(*files, id, {}, nullptr));
-    RESHARD_RETURN_IF_ERROR(CheckNoneUnread(
-        *state->own, path, [](const std::string& /*name*/) -> Result<bool> { return true; }));
+    state->warnings = WarningsOfOthers({{path, &state->own->beside()}});
+    if (!state->own->beside().unread.empty()) {
+      state->warnings.push_back(WarningOfUnread(Escape(path), state->own->beside().unread));
+    }
     RESHARD_ASSIGN_OR_RETURN(const bool is_encrypted, IsEncrypted(*files, id));
     if (!is_encrypted) {
       RESHARD_ASSIGN_OR_RETURN(state->map, MapOf(path));
@@ -248,9 +264,17 @@ std::optional<uint64_t> Checkpoint::crc() const {
   return crc ? std::optional(crc->value) : std::nullopt;
 }
 
+const std::vector<UnreadTensor>& Checkpoint::unread() const {
+  return state_->index().beside().unread;
+}
+const std::vector<Warning>& Checkpoint::warnings() const { return state_->warnings; }
+
 Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_view name) const {
   const StoredArray* parameter = Find(name);
   if (parameter == nullptr) {
+    if (const UnreadTensor* const tensor = FindUnread(unread(), name)) {
+      return CannotRead(Escape(path()), *tensor);
+    }
     return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
   }
   if (state_->map == nullptr && parameter->kind == ArrayKind::kText) {
@@ -290,12 +314,19 @@ struct ShardedCheckpoint::State {
   std::unique_ptr<OpenedSource> source;
   std::vector<ShardedCheckpoint::Tensor> tensors;
   std::vector<TensorInfo> others;
+  std::vector<UnreadTensor> unread;
   std::vector<RankFiles::File> files;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
 
   static Result<ShardedCheckpoint> Open(const SourceSpec& spec,
                                         IoChoice::Source io = IoChoice::Source::kAuto);
   Status List();
+  // Returns the error that there is no tensor `name`, or that it cannot be read.
+  Status NoTensor(std::string_view name) const;
+  // Returns the copies that fill a box of a tensor. Errors: as Read.
+  Result<std::vector<BlockCopy>> CopiesFrom(std::string_view name, const Box& box) const;
+  // Returns `status` of reading a tensor, or that its file turned out to hold it unreadable.
+  Status AfterReading(const Status& status, std::string_view name) const;
   // Fails unless there is such a tensor, with such a box, and of `bytes` bytes if given. Returns
   // the bytes.
   Result<uint64_t> CheckBox(std::string_view name, const Box& box,
@@ -313,7 +344,10 @@ Status ShardedCheckpoint::State::List() {
       MindSporeTarget(source->tensors(), source->rule(), "", Selection::Unmatched::kCopy)
           .NamesInOrder(0));
   PlanFindings findings;
+  const std::map<std::string, std::string> unreadable = source->Unread();
+  for (const auto& [name, why] : unreadable) unread.push_back({name, why});
   for (const std::string& name : names) {
+    if (unreadable.contains(name)) continue;  // a part of it at least
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));
     findings.Add(tensor);
     if (tensor.kind == ArrayKind::kTensor) {
@@ -327,10 +361,31 @@ Status ShardedCheckpoint::State::List() {
   return {};
 }
 
+Status ShardedCheckpoint::State::NoTensor(std::string_view name) const {
+  const UnreadTensor* const tensor = FindUnread(unread, name);
+  return tensor == nullptr ? NoSuchTensor(name) : CannotRead(Escape(source->spec().path), *tensor);
+}
+
+Result<std::vector<BlockCopy>> ShardedCheckpoint::State::CopiesFrom(std::string_view name,
+                                                                    const Box& box) const {
+  RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));
+  Result<std::vector<BlockCopy>> copies = CopiesOf(source->tensors(), tensor, box);
+  if (!copies.ok()) return AfterReading(copies.status(), name);
+  return copies;
+}
+
+Status ShardedCheckpoint::State::AfterReading(const Status& status, std::string_view name) const {
+  if (status.code() != StatusCode::kMismatch) return status;
+  const std::map<std::string, std::string> unreadable = source->Unread();
+  const auto found = unreadable.find(std::string(name));
+  if (found == unreadable.end()) return status;
+  return CannotRead(Escape(source->spec().path), {found->first, found->second});
+}
+
 Result<uint64_t> ShardedCheckpoint::State::CheckBox(std::string_view name, const Box& box,
                                                     std::optional<uint64_t> bytes) const {
   const auto found = by_name.find(name);
-  if (found == by_name.end()) return NoSuchTensor(name);
+  if (found == by_name.end()) return NoTensor(name);
   const ShardedCheckpoint::Tensor& tensor = tensors[found->second];
   if (!IsBoxOf(box, tensor.shape)) {
     return InvalidArgumentError(fmt::format("parameter {}: box {} is not in the full shape {}",
@@ -350,7 +405,7 @@ Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec,
     auto state = std::make_unique<State>();
     SourceLimits limits;
     limits.access = AccessOf(io);
-    RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource(spec, {}, limits));
+    RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource(spec, {.lists_unread = true}, limits));
     RESHARD_RETURN_IF_ERROR(state->List());
     state->files = ListFiles(*state->source);
     RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*state->source, ParameterChoice()));
@@ -375,6 +430,8 @@ const std::vector<ShardedCheckpoint::Tensor>& ShardedCheckpoint::tensors() const
 }
 const std::vector<TensorInfo>& ShardedCheckpoint::others() const { return state_->others; }
 
+const std::vector<UnreadTensor>& ShardedCheckpoint::unread() const { return state_->unread; }
+
 const ShardedCheckpoint::Tensor* ShardedCheckpoint::Find(std::string_view name) const {
   const auto found = state_->by_name.find(name);
   return found == state_->by_name.end() ? nullptr : &state_->tensors[found->second];
@@ -391,7 +448,7 @@ const std::vector<RankFiles::File>& ShardedCheckpoint::files() const { return st
 Result<std::vector<ShardedCheckpoint::Shard>> ShardedCheckpoint::Shards(
     std::string_view name) const {
   return CatchOutOfMemory([&]() -> Result<std::vector<ShardedCheckpoint::Shard>> {
-    if (Find(name) == nullptr) return NoSuchTensor(name);
+    if (Find(name) == nullptr) return state_->NoTensor(name);
     const Source& source = state_->source->tensors();
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
     RESHARD_ASSIGN_OR_RETURN(std::vector<Source::HeldPart> parts, source.PartsOf(tensor));
@@ -409,8 +466,7 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
   return CatchOutOfMemory([&]() -> Status {
     RESHARD_RETURN_IF_ERROR(state_->CheckBox(name, box, destination.size()).status());
     const Source& source = state_->source->tensors();
-    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, CopiesOf(source, tensor, box));
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, state_->CopiesFrom(name, box));
     SourceFiles& files = source.files();
     RESHARD_RETURN_IF_ERROR(Gather(files, copies, 0, destination));
     const std::vector<FileId> used = FilesOf(copies);
@@ -438,9 +494,8 @@ Status ShardedCheckpoint::Read(std::span<const ShardedCheckpoint::BoxRead> boxes
     std::set<FileId> used;  // guarded by `mutex`
     const auto read_piece = [&](size_t index, ByteRange piece, const std::stop_token&) -> Status {
       const ShardedCheckpoint::BoxRead& read = boxes[index];
-      RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(read.name));
       RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
-                               CopiesOf(source, tensor, read.box));
+                               state_->CopiesFrom(read.name, read.box));
       const std::span<std::byte> part = read.destination.subspan(piece.offset, piece.length);
       MakePagesPresent(part);
       RESHARD_RETURN_IF_ERROR(Gather(files, copies, piece.offset, part));
@@ -461,10 +516,11 @@ Result<std::vector<ShardedCheckpoint::Part>> ShardedCheckpoint::Locate(std::stri
     RESHARD_RETURN_IF_ERROR(state_->CheckBox(name, box, std::nullopt).status());
     const Source& source = state_->source->tensors();
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
-    RESHARD_ASSIGN_OR_RETURN(std::vector<PlacedPiece> pieces, source.Cover(tensor, box, 0));
+    Result<std::vector<PlacedPiece>> pieces = source.Cover(tensor, box, 0);
+    if (!pieces.ok()) return state_->AfterReading(pieces.status(), name);
     std::vector<ShardedCheckpoint::Part> parts;
     parts.reserve(pieces.size());
-    for (PlacedPiece& piece : pieces) {
+    for (PlacedPiece& piece : *pieces) {
       parts.push_back(
           {std::move(piece.box), piece.rank, source.PathOf(piece.file), std::move(piece.content)});
     }
@@ -548,8 +604,8 @@ Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& su
     RankFiles files;
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
     if (kind == PathKind::kDirectory && suffix.empty()) {
-      RESHARD_ASSIGN_OR_RETURN(auto source,
-                               OpenOfFamily({.path = folder}, {.opens_any_file = true}));
+      RESHARD_ASSIGN_OR_RETURN(auto source, OpenOfFamily({.path = folder}, {.opens_any_file = true,
+                                                                            .lists_unread = true}));
       if (source != nullptr) {
         files.files = ListFiles(*source);
         files.warnings = source->warnings();

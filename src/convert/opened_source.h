@@ -54,6 +54,9 @@ struct SourceUse {
   ParameterChoice choice = {};
   // Opening a file of full tensors reports its errors.
   bool opens_any_file = false;
+  // Tensors that cannot be read are only listed (OpenedSource::unread). Otherwise, opening a file
+  // with one that `choice` takes is an error.
+  bool lists_unread = false;
   // The files of ranks, if another process has found them: then no folder is listed, and only the
   // files that are needed are opened.
   const std::vector<KnownFile>* known = nullptr;
@@ -135,8 +138,9 @@ class OpenedSource {
   Result<std::optional<uint64_t>> CoveredByCrc(FileId file);
   // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
   std::map<FileId, std::string> SavedOffsetsOfFiles() const;
-  // The tensors of files that were opened that cannot be read, and are not asked for.
-  std::set<std::string> UnreadNames() const;
+  // The tensors that cannot be read, of files that were opened and by the metadata of a family:
+  // those that are not asked for; all with SourceUse::lists_unread.
+  std::map<std::string, std::string> Unread() const;  // why not, by name
   // The first array that is a rank's part of a tensor, by the opened files that have some.
   std::map<FileId, MeshTensor> MeshPartsOfFiles() const;
   // As FoundSource has them.
@@ -188,6 +192,10 @@ class OpenedSource {
   Status LookIntoAll(bool opens_any_file);
   // Once all files were opened.
   void WarnOfOthers();
+  void WarnOfUnread();
+  // Gives tensors of a table that cannot be read their names in the source. Errors: kUnsupported if
+  // one is asked for.
+  Status TakeUnread(IndexedFile& table);
   Status TakeNames(const Renames& name_map);
   // Gives the target strategy the source's names, if it has the new ones that `renaming` gives
   // them. Of files, those that cannot be read do not count.
@@ -212,13 +220,14 @@ class OpenedSource {
   std::optional<Source> tensors_;
   bool each_alone_ = false;
   bool is_known_ = false;
+  bool lists_unread_ = false;     // as SourceUse has it
   bool has_empty_files_ = false;  // of ranks without parameters
   std::atomic<bool> states_redundancy_ = false;
   mutable std::mutex mutex_;
   std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
   std::map<FileId, MeshTensor> mesh_parts_;      // likewise
-  std::map<FileId, uint64_t> others_;            // likewise; BesideArrays::values
-  std::set<std::string> unread_;                 // likewise
+  std::map<FileId, BesideArrays> others_;        // likewise; without unread tensors
+  std::map<std::string, std::string> unread_;    // likewise; why, by name
   std::set<FileId> opened_known_;                // guarded by mutex_
   std::optional<TrainingStep> step_;
   std::vector<std::string> notes_;

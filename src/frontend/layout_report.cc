@@ -321,6 +321,7 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
     if (options.conversion.run.stop.stop_requested())
       return CancelledError("stopped while looking");
     RESHARD_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(found, place));
+    for (const Warning& warning : checkpoint.warnings()) report.plan.warnings.push_back(warning);
     sums.AddFile(file.rank, checkpoint.file_size());
     report.plan.sources.push_back({file.rank, file.path, checkpoint.file_size()});
     for (const StoredArray& parameter : checkpoint.parameters()) {

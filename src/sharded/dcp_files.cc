@@ -107,6 +107,7 @@ class DcpOpener {
   // Finds the tensors of all metadata files, which agree on them.
   Status JoinTensors() {
     std::unordered_map<std::string, size_t> known;  // by name in the source
+    std::set<std::string> known_unread;
     for (size_t m = 0; m < metadata_.size(); ++m) {
       const std::vector<DcpTensor>& all = metadata_[m]->tensors;
       for (size_t t = 0; t < all.size(); ++t) {
@@ -114,6 +115,9 @@ class DcpOpener {
         RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
                                  request_.names.from_files.NewName(all[t].name, made));
         RESHARD_ASSIGN_OR_RETURN(const bool is_read, CanRead(all[t], *name, m));
+        if (!is_read && (known_unread.insert(*name).second)) {
+          found_.unread.push_back({*name, all[t].unsupported});
+        }
         if (!is_read) continue;
         const auto [place, is_new] = known.try_emplace(*name, tensors_.size());
         if (is_new) tensors_.push_back({*name, {}});
@@ -129,7 +133,7 @@ class DcpOpener {
 
   Result<bool> CanRead(const DcpTensor& tensor, std::string_view name, size_t metadata) const {
     if (tensor.dtype) return true;
-    if (!IsWanted(request_, name)) return false;
+    if (request_.lists_unread || !IsWanted(request_, name)) return false;
     return UnsupportedError(fmt::format("{}: {}: cannot be read: {}; leave it out with `exclude`",
                                         Escape(PathOf(metadata)), Quote(tensor.name),
                                         tensor.unsupported));

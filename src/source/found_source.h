@@ -60,6 +60,7 @@ struct FoundSource {
   std::unique_ptr<const Placement> placement;
   std::unique_ptr<FamilyTables> tables;  // null: all of each file counts, as its reader reads it
   std::vector<Warning> warnings;
+  std::vector<UnreadTensor> unread = {};  // by the family's metadata, with the names of the source
 
   // Whether ranks are just numbers of the files, whose names have no rank.
   bool files_are_numbered = false;
@@ -79,6 +80,8 @@ struct SourceRequest {
   std::function<bool(std::string_view)> wants;
   // Files may be missing. Opening a missing file reports it.
   bool files_may_be_missing = false;
+  // Wanted tensors that cannot be read are no error, but left to FoundSource::unread or to tables.
+  bool lists_unread = false;
   SourceFiles& files;  // found files are added here
   MemoryCheck memory;
 };

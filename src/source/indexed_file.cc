@@ -67,6 +67,35 @@ Status CheckNoneUnread(const IndexedFile& file, std::string_view path,
       others.count() == 0 ? "" : fmt::format(" (likewise, tensors {})", others.Joined())));
 }
 
+std::vector<Warning> WarningsOfOthers(const std::vector<BesideOfFile>& files) {
+  uint64_t others = 0;
+  FirstFew paths;
+  for (const BesideOfFile& file : files) {
+    if (file.beside->values == 0) continue;
+    others += file.beside->values;
+    paths.Add(Escape(file.path));
+  }
+  if (others == 0) return {};
+  return {{WarningCode::kLeftOut,
+           fmt::format("{}: {}, and not read", paths.Joined(),
+                       others == 1
+                           ? "1 value is a number, a text or an object, not a tensor"
+                           : fmt::format("{} values are numbers, texts and objects, not tensors",
+                                         others))}};
+}
+
+Warning WarningOfUnread(std::string_view source, const std::vector<UnreadTensor>& unread) {
+  FirstFew named;
+  for (const UnreadTensor& tensor : unread) {
+    named.Add(fmt::format("{} ({})", Quote(tensor.name), tensor.why));
+  }
+  return {WarningCode::kLeftOut,
+          unread.size() == 1
+              ? fmt::format("{}: a tensor cannot be read: {}", source, named.Joined())
+              : fmt::format("{}: {} tensors cannot be read: {}", source, unread.size(),
+                            named.Joined())};
+}
+
 Result<std::optional<uint64_t>> CoveredByCrc(SourceFiles& files, FileId file) {
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
   if (reader.decryption() != Decryption::kNone) return std::optional<uint64_t>();

@@ -172,7 +172,6 @@ TEST_F(TorchFilesTest, ATensorThatCannotBeReadMayBeLeftOut) {
   EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.message();
   EXPECT_THAT(status.message(), Naming("pytorch_model.bin", "\"t\"", "[5, 3]", "[1, 5]"));
   EXPECT_FALSE(fs::exists(options_.target.folder));
-  EXPECT_EQ(Checkpoint::Open(options_.source.path).status().code(), StatusCode::kUnsupported);
   options_.selection.exclude = {"t"};
   const auto report = Convert(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
