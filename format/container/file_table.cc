@@ -6,6 +6,8 @@
 #include <functional>
 #include <numeric>
 
+#include "src/tensor/byte_box.h"
+
 namespace reshard {
 namespace {
 
@@ -107,7 +109,9 @@ void TableBuilder::Add(const StoredArray& array) {
   entry.dtype = array.dtype;
   entry.shape = KeepShape(array.shape);
   entry.framed_count = static_cast<uint32_t>(array.framed.size());
-  entry.has_contents = array.kind != ArrayKind::kMapTensor && !AreSame(array.content, array.framed);
+  entry.is_placed = !array.content.empty() || array.framed.empty();
+  entry.has_contents = array.kind != ArrayKind::kMapTensor && entry.is_placed &&
+                       !AreSame(array.content, array.framed);
   ranges_.assign(array.framed.begin(), array.framed.end());
   if (entry.has_contents) {
     assert(array.content.size() == array.framed.size());
@@ -151,6 +155,8 @@ StoredArray TableBuilder::ArrayOf(const Entry& entry) const {
     for (const StoredArray::MapTensorPart& part : array.map_tensor) {
       array.bytes += part.content.length;
     }
+  } else if (!entry.is_placed) {
+    array.bytes = TensorBytes(array.shape, array.dtype).value_or(0);
   } else {
     array.content = {entry.framed + (entry.has_contents ? entry.framed_count : 0),
                      entry.framed_count};

@@ -125,7 +125,8 @@ class TableBuilder {
   explicit TableBuilder(const Container& container);
 
   // Copies the data of `array`. It has a content for each of `framed`, or is a MapTensor. Its bytes
-  // are those of its content, or of its parts.
+  // are those of its content, or of its parts. If it has no content, the places in `framed` are not
+  // known yet, and its bytes follow from dtype and shape, which have to fit.
   void Add(const StoredArray& array);
 
   void SetMetadata(std::shared_ptr<const FileStrings> metadata);
@@ -156,6 +157,7 @@ class TableBuilder {
     ArrayKind kind = ArrayKind::kTensor;
     DType dtype = DType::kFloat32;
     bool has_contents = false;  // as many, behind `framed`; else these are the same
+    bool is_placed = true;      // whether the places of contents are known
   };
   // The shapes of a model's layer, and some more.
   static constexpr size_t kRecentShapes = 16;

@@ -50,7 +50,8 @@ class Checkpoint {
                                  std::shared_ptr<const EncryptionKey> key = nullptr);
   // Opens file number `place` of a list that ListRankFiles returned. ListRankFiles has already
   // indexed the files of a folder of full tensors, so they are not indexed again. The checkpoint
-  // has the tensors that the folder's index assigns to the file. More errors:
+  // has the tensors that the folder's index assigns to the file. Of DCP, View opens the file. More
+  // errors:
   //   kChanged
   //   kInvalidArgument: no such place
   static Result<Checkpoint> Open(const RankFiles& listed, size_t place,
@@ -62,7 +63,8 @@ class Checkpoint {
 
   const std::string& path() const;
   uint64_t file_size() const;  // in bytes; of an encrypted file, its plain bytes
-  // In file order.
+  // In file order. For a file of DCP in a list of ListRankFiles, they come from the metadata, and
+  // no content has a place; `framed` has its item.
   const std::vector<StoredArray>& parameters() const;
   // Returns the parameter of this name, or null.
   const StoredArray* Find(std::string_view name) const;

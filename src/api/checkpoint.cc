@@ -162,6 +162,15 @@ struct Checkpoint::State {
   std::shared_ptr<const std::byte> map;
   std::unique_ptr<CopiedTexts> texts = nullptr;  // of a file that is not mapped
   std::vector<Warning> warnings = {};
+  // Of a file that was not opened, but told by the metadata of its folder: `place` in the list.
+  struct Told {
+    RankFiles listed;
+    size_t place = 0;
+    std::shared_ptr<const EncryptionKey> key;
+    std::mutex mutex;
+    std::optional<Checkpoint> opened = {};  // guarded by mutex
+  };
+  std::unique_ptr<Told> told = nullptr;
 
   const IndexedFile& index() const { return own ? *own : *table; }
 
@@ -169,6 +178,11 @@ struct Checkpoint::State {
                                         const std::shared_ptr<const FileTable>&);
   static Result<Checkpoint> Open(const std::string& path, std::shared_ptr<const EncryptionKey> key,
                                  ReadTable* read_table);
+  // Opens a file of `listed`, which are indexed.
+  static Result<Checkpoint> OpenListed(const RankFiles& listed, size_t place,
+                                       std::shared_ptr<const EncryptionKey> key);
+  // Returns `file`, or the opened one if it was told by metadata.
+  static Result<const Checkpoint*> OpenTold(const Checkpoint& file);
 };
 
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -221,26 +235,56 @@ Result<Checkpoint> Checkpoint::Open(const RankFiles& listed, size_t place,
                : State::Open(path, std::move(key), ReadFileTable);
   }
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
-    OpenedSource& folder = *listed.indexed->source;
+    const OpenedSource& folder = *listed.indexed->source;
     const ChosenFile& file = folder.chosen()[place];
-    const std::string& path = folder.path(file);
-    Result<TableHandle> found = folder.tables().Get(file.id);
-    if (found.status().code() == StatusCode::kNotFound && folder.index()) {
-      return NotFoundError(fmt::format("{}: is not there, but {} names it; complete the folder",
-                                       Escape(path), folder.index()->relative_path));
-    }
-    RESHARD_ASSIGN_OR_RETURN(TableHandle table, std::move(found));
-    RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<const std::byte> map, MapOf(path));
-    // The map has the indexed file.
-    RESHARD_RETURN_IF_ERROR(folder.files().VerifyUnchanged({&file.id, 1}));
-    auto state = std::make_unique<State>(
-        State{path, listed.indexed, std::move(table), std::nullopt, std::move(map)});
-    if (state->map == nullptr) {
-      auto files = std::make_unique<SourceFiles>(SourceFiles::Options{.max_open = 1, .key = key});
-      const FileId id = files->Add(path, file.identity);
-      state->texts = std::make_unique<CopiedTexts>(std::move(files), id);
-    }
+    RESHARD_ASSIGN_OR_RETURN(std::optional<IndexedFile> told, folder.Tell(file));
+    if (!told) return State::OpenListed(listed, place, std::move(key));
+    auto state = std::make_unique<State>();
+    state->path = folder.path(file);
+    state->own = std::move(told);
+    state->told = std::make_unique<State::Told>();
+    state->told->listed = {.files = {}, .indexed = listed.indexed};
+    state->told->place = place;
+    state->told->key = std::move(key);
     return Checkpoint(std::move(state));
+  });
+}
+
+Result<Checkpoint> Checkpoint::State::OpenListed(const RankFiles& listed, size_t place,
+                                                 std::shared_ptr<const EncryptionKey> key) {
+  OpenedSource& folder = *listed.indexed->source;
+  const ChosenFile& file = folder.chosen()[place];
+  auto state = std::make_unique<State>();
+  state->path = folder.path(file);
+  state->folder = listed.indexed;
+  Result<TableHandle> found = folder.tables().Get(file.id);
+  if (found.status().code() == StatusCode::kNotFound && folder.index()) {
+    return NotFoundError(fmt::format("{}: is not there, but {} names it; complete the folder",
+                                     Escape(state->path), folder.index()->relative_path));
+  }
+  RESHARD_ASSIGN_OR_RETURN(state->table, std::move(found));
+  RESHARD_ASSIGN_OR_RETURN(state->map, MapOf(state->path));
+  // The map has the indexed file.
+  RESHARD_RETURN_IF_ERROR(folder.files().VerifyUnchanged({&file.id, 1}));
+  if (state->map == nullptr) {
+    auto files =
+        std::make_unique<SourceFiles>(SourceFiles::Options{.max_open = 1, .key = std::move(key)});
+    const FileId id = files->Add(state->path, file.identity);
+    state->texts = std::make_unique<CopiedTexts>(std::move(files), id);
+  }
+  return Checkpoint(std::move(state));
+}
+
+Result<const Checkpoint*> Checkpoint::State::OpenTold(const Checkpoint& file) {
+  if (file.state_->told == nullptr) return &file;
+  return CatchOutOfMemory([&]() -> Result<const Checkpoint*> {
+    Told& told = *file.state_->told;
+    const std::lock_guard lock(told.mutex);
+    if (!told.opened) {
+      RESHARD_ASSIGN_OR_RETURN(Checkpoint opened, OpenListed(told.listed, told.place, told.key));
+      told.opened.emplace(std::move(opened));
+    }
+    return &*told.opened;
   });
 }
 
@@ -270,6 +314,8 @@ const std::vector<UnreadTensor>& Checkpoint::unread() const {
 const std::vector<Warning>& Checkpoint::warnings() const { return state_->warnings; }
 
 Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_view name) const {
+  RESHARD_ASSIGN_OR_RETURN(const Checkpoint* const opened, State::OpenTold(*this));
+  if (opened != this) return opened->View(name);
   const StoredArray* parameter = Find(name);
   if (parameter == nullptr) {
     if (const UnreadTensor* const tensor = FindUnread(unread(), name)) {
@@ -297,6 +343,8 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
 }
 
 Result<bool> Checkpoint::IsAligned(std::string_view name) const {
+  RESHARD_ASSIGN_OR_RETURN(const Checkpoint* const opened, State::OpenTold(*this));
+  if (opened != this) return opened->IsAligned(name);
   const StoredArray* parameter = Find(name);
   if (parameter == nullptr) {
     return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
@@ -519,7 +567,7 @@ Result<std::vector<ShardedCheckpoint::Part>> ShardedCheckpoint::Locate(std::stri
     Result<std::vector<PlacedPiece>> pieces = source.Cover(tensor, box, 0);
     if (!pieces.ok()) return state_->AfterReading(pieces.status(), name);
     std::vector<ShardedCheckpoint::Part> parts;
-    parts.reserve(pieces.size());
+    parts.reserve(pieces->size());
     for (PlacedPiece& piece : *pieces) {
       parts.push_back(
           {std::move(piece.box), piece.rank, source.PathOf(piece.file), std::move(piece.content)});

@@ -318,6 +318,15 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
   return found_.tables->Choose(std::move(table), files_.path(file));
 }
 
+Result<std::optional<IndexedFile>> OpenedSource::Tell(const ChosenFile& file) const {
+  std::optional<IndexedFile> table;
+  if (!found_.tables) return table;
+  RESHARD_ASSIGN_OR_RETURN(table, found_.tables->Tell(files_, file));
+  if (!table || names_.empty()) return table;
+  RESHARD_ASSIGN_OR_RETURN(table, WithNames(*std::move(table), names_, files_.path(file.id)));
+  return table;
+}
+
 Status OpenedSource::CheckKnown(FileId file) {
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity now, files_.Identity(file));
   const auto known = std::find_if(chosen().begin(), chosen().end(),

@@ -54,12 +54,12 @@ struct SourceUse {
   ParameterChoice choice = {};
   // Opening a file of full tensors reports its errors.
   bool opens_any_file = false;
-  // Tensors that cannot be read are only listed (OpenedSource::unread). Otherwise, opening a file
-  // with one that `choice` takes is an error.
-  bool lists_unread = false;
   // The files of ranks, if another process has found them: then no folder is listed, and only the
   // files that are needed are opened.
   const std::vector<KnownFile>* known = nullptr;
+  // Tensors that cannot be read are only listed (OpenedSource::Unread). Otherwise, opening a file
+  // with one that `choice` takes is an error.
+  bool lists_unread = false;
 };
 
 // Limits for the parts of a source, and the access to files.
@@ -136,6 +136,8 @@ class OpenedSource {
   void set_states_redundancy() { states_redundancy_ = true; }
   // As CoveredByCrc of indexed_file.h.
   Result<std::optional<uint64_t>> CoveredByCrc(FileId file);
+  // As FamilyTables::Tell, with the names of the source.
+  Result<std::optional<IndexedFile>> Tell(const ChosenFile& file) const;
   // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
   std::map<FileId, std::string> SavedOffsetsOfFiles() const;
   // The tensors that cannot be read, of files that were opened and by the metadata of a family:

@@ -45,6 +45,12 @@ class FamilyTables {
                                    const std::shared_ptr<const FileTable>& like) const {
     return ReadFileTable(files, file, memory, like);
   }
+  // Returns the table of a file without opening it, for looking at: arrays have no content, only
+  // the bytes around it. No value if only the file tells. Errors: as Read.
+  virtual Result<std::optional<IndexedFile>> Tell(const SourceFiles& /*files*/,
+                                                  const ChosenFile& /*file*/) const {
+    return std::optional<IndexedFile>();
+  }
   // Returns the part of `read` that counts. `read` is a table with the names of
   // SourceRequest::names; `path` is for messages. Errors: kMismatch if the file lacks an
   // expected tensor.

@@ -140,8 +140,7 @@ TEST_F(UnreadTensorsTest, OfAnIndexedFolder) {
 
 TEST_F(UnreadTensorsTest, OfOneRank) {
   const auto good = [](std::string_view key) {
-    return Pickled(
-        {.key = std::string(key), .elements = 6, .shape = {3, 2}, .strides = {2, 1}});
+    return Pickled({.key = std::string(key), .elements = 6, .shape = {3, 2}, .strides = {2, 1}});
   };
   const auto file = [](const std::string& tensor) {
     return TorchFile(
@@ -158,15 +157,12 @@ TEST_F(UnreadTensorsTest, OfOneRank) {
 DcpBytes DcpOf(const std::string& w, const std::string& t) {
   DcpBytes dcp;
   const auto length = [](const std::string& item) { return static_cast<int64_t>(item.size()); };
-  dcp.tensors.push_back({.name = "w",
-                         .size = {2},
-                         .chunks = {{.offsets = {0}, .sizes = {2}, .length = length(w)}}});
-  dcp.tensors.push_back({.name = "t",
-                         .size = {3, 2},
-                         .chunks = {{.offsets = {0, 0},
-                                     .sizes = {3, 2},
-                                     .offset = length(w),
-                                     .length = length(t)}}});
+  dcp.tensors.push_back(
+      {.name = "w", .size = {2}, .chunks = {{.offsets = {0}, .sizes = {2}, .length = length(w)}}});
+  dcp.tensors.push_back(
+      {.name = "t",
+       .size = {3, 2},
+       .chunks = {{.offsets = {0, 0}, .sizes = {3, 2}, .offset = length(w), .length = length(t)}}});
   return dcp;
 }
 
