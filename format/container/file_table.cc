@@ -5,6 +5,7 @@
 #include <cassert>
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include "src/tensor/byte_box.h"
 
@@ -57,10 +58,11 @@ size_t MemoryOf(const FileStrings& strings) {
 }  // namespace
 
 size_t StatedShards::memory() const {
-  size_t bytes = begins.capacity() + set.capacity() + mesh.capacity() * sizeof(MeshTensor);
+  size_t bytes = begins.capacity() + set.capacity();
+  std::set<const DeviceMesh*> meshes;  // which tensors share
   for (const MeshTensor& tensor : mesh) {
-    bytes += tensor.name.capacity() + tensor.full_shape.capacity() * sizeof(int64_t) +
-             tensor.placements.capacity() * sizeof(MeshPlacement);
+    bytes += tensor.memory();
+    if (meshes.insert(tensor.mesh.get()).second) bytes += tensor.mesh->ranks.memory();
   }
   return bytes;
 }
@@ -68,6 +70,10 @@ size_t StatedShards::memory() const {
 size_t BesideArrays::memory() const {
   size_t bytes = unread.capacity() * sizeof(UnreadTensor);
   for (const UnreadTensor& tensor : unread) bytes += tensor.name.capacity() + tensor.why.capacity();
+  bytes += objects.capacity() * sizeof(BesideObject);
+  for (const BesideObject& object : objects) {
+    bytes += object.name.capacity() + object.kind.capacity();
+  }
   return bytes;
 }
 

@@ -205,10 +205,18 @@ struct StatedShards {
   size_t memory() const;
 };
 
+// A value of a file, other than a tensor, that holds contents of tensors that are not read.
+struct BesideObject {
+  std::string name;
+  std::string kind;  // its class
+  uint64_t bytes = 0;
+};
+
 // What a file holds beside its arrays.
 struct BesideArrays {
-  uint64_t values = 0;               // that are not tensors; for the program that wrote it alone
-  std::vector<UnreadTensor> unread;  // in the order of the file
+  uint64_t values = 0;  // that are not tensors; for the program that wrote it alone
+  std::vector<BesideObject> objects = {};  // of those
+  std::vector<UnreadTensor> unread = {};   // in the order of the file
 
   size_t memory() const;
 };

@@ -308,7 +308,7 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
   }
   if (table.beside().values > 0) {
     const std::lock_guard lock(mutex_);
-    others_.insert_or_assign(file, BesideArrays{table.beside().values, {}});
+    others_.insert_or_assign(file, BesideArrays{table.beside().values, table.beside().objects});
   }
   if (!table.beside().unread.empty()) RESHARD_RETURN_IF_ERROR(TakeUnread(table));
   if (!names_.empty()) {

@@ -18,6 +18,7 @@
 #include "format/dcp/dcp_container.h"
 #include "format/dcp/dcp_names.h"
 #include "format/dcp/dcp_reader.h"
+#include "format/pickle/pickle_expansion.h"
 #include "src/base/natural_order.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -76,6 +77,7 @@ class DcpOpener {
     has_all_ = names.front().first < 0;
     if (has_all_) names.resize(1);
     if (!request_.files_may_be_missing) RESHARD_RETURN_IF_ERROR(CheckAllRanks(names));
+    uint64_t bytes = 0;
     for (const auto& [rank, name] : names) {
       RESHARD_ASSIGN_OR_RETURN(const ChosenFile file,
                                PinFile(request_, folder_.below + name, rank));
@@ -85,7 +87,9 @@ class DcpOpener {
       RESHARD_ASSIGN_OR_RETURN(DcpMetadata metadata,
                                ReadDcpMetadata(BytesOf(reader, paths_.back()), request_.memory));
       metadata_.push_back(std::make_unique<const DcpMetadata>(std::move(metadata)));
+      bytes += file.identity.size();
     }
+    expansion_.emplace(bytes);
     return {};
   }
 
@@ -252,6 +256,8 @@ class DcpOpener {
     const std::string in_file = located.array.Name();
     RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
                              request_.names.from_files.NewName(in_file, made));
+    // Each chunk repeats the tensor's name, which may be long.
+    RESHARD_RETURN_IF_ERROR(InFile(PathOf(0), expansion_->Take(name->size())));
     parts_.AddPart(number, box, box.extent, {located.file, *name});
     return {};
   }
@@ -354,6 +360,7 @@ class DcpOpener {
   std::vector<std::vector<uint32_t>> numbers_;  // of the files of each metadata
   std::vector<std::vector<DcpArray>> arrays_;   // that are wanted, by file
   PartListBuilder parts_;
+  std::optional<PickleExpansion> expansion_;  // of all metadata
   uint64_t chunks_ = 0;
 };
 

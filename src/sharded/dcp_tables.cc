@@ -63,6 +63,16 @@ class ItemsAhead {
   ByteRange open_;  // not asked for yet
 };
 
+// Returns a message about a file without its path, which others say.
+std::string WithoutPath(const Status& status, std::string_view path) {
+  std::string_view message = status.message();
+  const std::string before = Escape(path);
+  if (message.starts_with(before)) {
+    message.remove_prefix(std::min(message.size(), before.size() + 2));  // ": " or ", "
+  }
+  return std::string(message);
+}
+
 Result<IndexedFile> Indexed(FileId file, std::string_view path, uint64_t size, TableOfFile read) {
   if (const auto twice = read.table->FindTwice()) {
     return MismatchError(fmt::format("{}: two arrays would have the name {}; rename the tensor",
@@ -102,7 +112,7 @@ Result<IndexedFile> DcpTables::Read(SourceFiles& files, FileId file, const Memor
     const std::string& tensor = array.tensor->name;
     if (read_item.status().code() == StatusCode::kUnsupported) {
       if (names_unread.insert(tensor).second) {
-        read.beside.unread.push_back({tensor, std::string(read_item.status().message())});
+        read.beside.unread.push_back({tensor, WithoutPath(read_item.status(), bytes.path)});
       }
       continue;
     }

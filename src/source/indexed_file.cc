@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "format/container_table/container_table.h"
+#include "reshard/parameters.h"
+#include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
@@ -70,18 +72,36 @@ Status CheckNoneUnread(const IndexedFile& file, std::string_view path,
 std::vector<Warning> WarningsOfOthers(const std::vector<BesideOfFile>& files) {
   uint64_t others = 0;
   FirstFew paths;
+  uint64_t bytes = 0;
+  FirstFew holding;
+  FirstFew objects;
   for (const BesideOfFile& file : files) {
     if (file.beside->values == 0) continue;
     others += file.beside->values;
     paths.Add(Escape(file.path));
+    if (!file.beside->objects.empty()) holding.Add(Escape(file.path));
+    for (const BesideObject& object : file.beside->objects) {
+      objects.Add(fmt::format("{} ({})", Quote(object.name), object.kind));
+      bytes = SaturatingAdd(bytes, object.bytes);
+    }
   }
-  if (others == 0) return {};
-  return {{WarningCode::kLeftOut,
-           fmt::format("{}: {}, and not read", paths.Joined(),
-                       others == 1
-                           ? "1 value is a number, a text or an object, not a tensor"
-                           : fmt::format("{} values are numbers, texts and objects, not tensors",
-                                         others))}};
+  std::vector<Warning> warnings;
+  if (objects.count() > 0) {
+    warnings.push_back({WarningCode::kLeftOut,
+                        fmt::format("{}: objects hold {} of tensors that are not read: {}; save "
+                                    "their state_dict()",
+                                    holding.Joined(), FormatBytes(bytes), objects.Joined())});
+  }
+  if (others > 0) {
+    warnings.push_back(
+        {WarningCode::kLeftOut,
+         fmt::format(
+             "{}: {}, and not read", paths.Joined(),
+             others == 1
+                 ? "1 value is a number, a text or an object, not a tensor"
+                 : fmt::format("{} values are numbers, texts and objects, not tensors", others))});
+  }
+  return warnings;
 }
 
 Warning WarningOfUnread(std::string_view source, const std::vector<UnreadTensor>& unread) {
