@@ -195,6 +195,30 @@ TEST_F(TorchFilesTest, OfMegatronHasTheModel) {
   EXPECT_THAT(report->warnings, testing::Contains(Says(WarningCode::kLeftOut)));
 }
 
+// A linear layer, an optimizer and a model whose state dict is beside them.
+TEST_F(TorchFilesTest, ModulesBesideAStateDictAreNamed) {
+  options_.source.path = kTorchFiles / "objects.pt";
+  const auto report = Convert(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(Target().size(), 4U);
+  EXPECT_THAT(report->warnings,
+              testing::Contains(
+                  Says(WarningCode::kLeftOut, Naming("objects.pt", "24 B", "\"net\"", "Linear"))));
+  for (const Warning& warning : report->warnings) {
+    EXPECT_EQ(warning.message.find("\"tied\""), std::string::npos) << warning.message;
+  }
+}
+
+TEST_F(TorchFilesTest, AxesThatCutInAnotherOrderAreRefused) {
+  options_.source.path = kTorchFiles / "shard_order.pt";
+  const Status status = Convert(options_).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.message();
+  EXPECT_THAT(status.message(), Naming("shard_order.pt", "\"w\"", "[1, 0]", "shard_order"));
+  options_.selection.exclude = {"w"};
+  EXPECT_TRUE(Convert(options_).ok());
+  EXPECT_EQ(Target().at("p").size(), 12U);
+}
+
 TEST_F(TorchFilesTest, OldFilesWithoutAZipAreRefused) {
   options_.source.path = kTorchFiles / "legacy.bin";
   const Status status = Convert(options_).status();
