@@ -9,9 +9,9 @@ Status PickleExpansion::Take(uint64_t bytes) {
     left_ -= bytes;
     return {};
   }
-  return ResourceExhaustedError(fmt::format(
-      "it refers to values so often that they make more than {} times its {} bytes", kForEach,
-      pickle_bytes_));
+  return ResourceExhaustedError(
+      fmt::format("it refers to values so often that they make more than {} times its {} bytes",
+                  kForEach, pickle_bytes_));
 }
 
 }  // namespace reshard

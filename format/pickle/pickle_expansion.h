@@ -1,6 +1,6 @@
-// PickleExpansion: how many bytes may be made of the values of a pickle. A few bytes of a pickle can
-// refer to a large value again; what is written out for each reference follows from the size of the
-// pickle.
+// PickleExpansion: how many bytes may be made of the values of a pickle. A few bytes of a pickle
+// can refer to a large value again; what is written out for each reference follows from the size of
+// the pickle.
 //
 // Not for use from several threads at once.
 #ifndef RESHARD_FORMAT_PICKLE_PICKLE_EXPANSION_H_

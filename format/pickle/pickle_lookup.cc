@@ -28,9 +28,9 @@ const PickleValue* PickleLookup::Find(const PickleValue& dict, std::string_view 
       return std::tuple(text(a), b) < std::tuple(text(b), a);
     });
   }
-  const auto found = std::lower_bound(
-      keys.begin(), keys.end(), key,
-      [&](uint32_t i, std::string_view wanted) { return text(i) < wanted; });
+  const auto found =
+      std::lower_bound(keys.begin(), keys.end(), key,
+                       [&](uint32_t i, std::string_view wanted) { return text(i) < wanted; });
   return found == keys.end() || text(*found) != key ? nullptr : &items[*found + 1];
 }
 

@@ -1,5 +1,5 @@
-// PickleLookup: finds entries of dicts of a pickle. Each dict is gone through once, however often it
-// is asked for: a few bytes of a pickle can refer to a large dict again.
+// PickleLookup: finds entries of dicts of a pickle. Each dict is gone through once, however often
+// it is asked for: a few bytes of a pickle can refer to a large dict again.
 //
 // Not for use from several threads at once.
 #ifndef RESHARD_FORMAT_PICKLE_PICKLE_LOOKUP_H_
@@ -26,7 +26,8 @@ class PickleLookup {
 
  private:
   const Pickle& pickle_;
-  // By the place of the dict: the places of its keys in Items, by key, the last of equal ones first.
+  // By the place of the dict: the places of its keys in Items, by key, the last of equal ones
+  // first.
   std::unordered_map<uint64_t, std::vector<uint32_t>> sorted_;
 };
 

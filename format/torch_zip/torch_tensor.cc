@@ -167,7 +167,8 @@ struct TorchStorage {
 
 // Whether the key of a storage is a name of a member in the folder data.
 bool IsKey(std::string_view key) {
-  return !key.empty() && key.size() <= kLongestStorageKey && key.find('/') == std::string_view::npos;
+  return !key.empty() && key.size() <= kLongestStorageKey &&
+         key.find('/') == std::string_view::npos;
 }
 
 Result<TorchStorage> StorageOf(const Pickle& pickle, const PickleValue& value) {

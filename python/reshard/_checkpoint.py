@@ -226,9 +226,9 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
     ) -> dict[str, Array]:
         """Reads full tensors, several threads side by side, and returns them by name.
 
-        `names` None: the names in `out`, or all, which is an error if `unread` has some. `out` has NumPy arrays to be filled, as
-        Tensor.read takes them, for some names or all; other names get a new array. The arrays
-        are checked before the first read. `jobs` threads; 0 is all cores, None the cores up to
+        `names` None: the names in `out`, or all, which is an error if `unread` has some. `out` has
+        NumPy arrays to be filled, as Tensor.read takes them, for some names or all; other names
+        get a new array. The arrays are checked before the first read. `jobs` threads; 0 is all cores, None the cores up to
         4. `progress` and `cancel` are as for reshard.verify. After an error, or Ctrl-C, the
         contents of the arrays have no meaning.
         """

@@ -132,6 +132,9 @@ class DcpOpener {
       }
     }
     if (!tensors_.empty()) return {};
+    if (request_.lists_unread && !found_.unread.empty()) {
+      return UnsupportedError(WarningOfUnread(Escape(PathOf(0)), found_.unread).message);
+    }
     return MismatchError(fmt::format("{}: names no tensor", Escape(PathOf(0))));
   }
 
