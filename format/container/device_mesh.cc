@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <utility>
 
 #include "src/base/status_macros.h"
 
@@ -31,6 +33,28 @@ int64_t LaterParts(const MeshTensor& tensor, size_t axis, int64_t dim) {
 
 }  // namespace
 
+MeshRanks::MeshRanks(std::vector<int64_t> ranks) : ranks_(std::move(ranks)) {
+  if (std::is_sorted(ranks_.begin(), ranks_.end())) return;
+  by_rank_.resize(ranks_.size());
+  std::iota(by_rank_.begin(), by_rank_.end(), 0U);
+  std::sort(by_rank_.begin(), by_rank_.end(), [this](uint32_t a, uint32_t b) {
+    return std::pair(ranks_[a], a) < std::pair(ranks_[b], b);
+  });
+}
+
+std::optional<size_t> MeshRanks::PlaceOf(int64_t rank) const {
+  if (by_rank_.empty()) {
+    const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), rank);
+    if (found == ranks_.end() || *found != rank) return std::nullopt;
+    return static_cast<size_t>(found - ranks_.begin());
+  }
+  const auto found =
+      std::lower_bound(by_rank_.begin(), by_rank_.end(), rank,
+                       [this](uint32_t place, int64_t wanted) { return ranks_[place] < wanted; });
+  if (found == by_rank_.end() || ranks_[*found] != rank) return std::nullopt;
+  return *found;
+}
+
 bool MeshTensor::is_cut() const {
   for (size_t i = 0; i < placements.size(); ++i) {
     if (placements[i].dim && mesh->extents[i] > 1) return true;
@@ -40,15 +64,15 @@ bool MeshTensor::is_cut() const {
 
 Result<Box> BoxOfRank(const MeshTensor& tensor, int64_t rank) {
   const DeviceMesh& mesh = *tensor.mesh;
-  const auto place = std::find(mesh.ranks.begin(), mesh.ranks.end(), rank);
-  if (place == mesh.ranks.end()) {
+  const std::optional<size_t> place = mesh.ranks.PlaceOf(rank);
+  if (!place) {
     return MismatchError(
         fmt::format("its mesh {} of {} ranks does not have rank {}; do the files come from one "
                     "save?",
                     ToString(mesh.extents), mesh.ranks.size(), rank));
   }
   Shape index(mesh.extents.size(), 0);
-  auto rest = static_cast<int64_t>(place - mesh.ranks.begin());
+  auto rest = static_cast<int64_t>(*place);
   for (size_t i = index.size(); i-- > 0;) {
     index[i] = rest % mesh.extents[i];
     rest /= mesh.extents[i];

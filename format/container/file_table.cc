@@ -5,6 +5,9 @@
 #include <cassert>
 #include <functional>
 #include <numeric>
+#include <set>
+
+#include "src/tensor/byte_box.h"
 
 namespace reshard {
 namespace {
@@ -55,10 +58,11 @@ size_t MemoryOf(const FileStrings& strings) {
 }  // namespace
 
 size_t StatedShards::memory() const {
-  size_t bytes = begins.capacity() + set.capacity() + mesh.capacity() * sizeof(MeshTensor);
+  size_t bytes = begins.capacity() + set.capacity();
+  std::set<const DeviceMesh*> meshes;  // which tensors share
   for (const MeshTensor& tensor : mesh) {
-    bytes += tensor.name.capacity() + tensor.full_shape.capacity() * sizeof(int64_t) +
-             tensor.placements.capacity() * sizeof(MeshPlacement);
+    bytes += tensor.memory();
+    if (meshes.insert(tensor.mesh.get()).second) bytes += tensor.mesh->ranks.memory();
   }
   return bytes;
 }
@@ -66,6 +70,10 @@ size_t StatedShards::memory() const {
 size_t BesideArrays::memory() const {
   size_t bytes = unread.capacity() * sizeof(UnreadTensor);
   for (const UnreadTensor& tensor : unread) bytes += tensor.name.capacity() + tensor.why.capacity();
+  bytes += objects.capacity() * sizeof(BesideObject);
+  for (const BesideObject& object : objects) {
+    bytes += object.name.capacity() + object.kind.capacity();
+  }
   return bytes;
 }
 
@@ -107,7 +115,9 @@ void TableBuilder::Add(const StoredArray& array) {
   entry.dtype = array.dtype;
   entry.shape = KeepShape(array.shape);
   entry.framed_count = static_cast<uint32_t>(array.framed.size());
-  entry.has_contents = array.kind != ArrayKind::kMapTensor && !AreSame(array.content, array.framed);
+  entry.is_placed = !array.content.empty() || array.framed.empty();
+  entry.has_contents = array.kind != ArrayKind::kMapTensor && entry.is_placed &&
+                       !AreSame(array.content, array.framed);
   ranges_.assign(array.framed.begin(), array.framed.end());
   if (entry.has_contents) {
     assert(array.content.size() == array.framed.size());
@@ -151,6 +161,8 @@ StoredArray TableBuilder::ArrayOf(const Entry& entry) const {
     for (const StoredArray::MapTensorPart& part : array.map_tensor) {
       array.bytes += part.content.length;
     }
+  } else if (!entry.is_placed) {
+    array.bytes = TensorBytes(array.shape, array.dtype).value_or(0);
   } else {
     array.content = {entry.framed + (entry.has_contents ? entry.framed_count : 0),
                      entry.framed_count};

@@ -125,7 +125,8 @@ class TableBuilder {
   explicit TableBuilder(const Container& container);
 
   // Copies the data of `array`. It has a content for each of `framed`, or is a MapTensor. Its bytes
-  // are those of its content, or of its parts.
+  // are those of its content, or of its parts. If it has no content, the places in `framed` are not
+  // known yet, and its bytes follow from dtype and shape, which have to fit.
   void Add(const StoredArray& array);
 
   void SetMetadata(std::shared_ptr<const FileStrings> metadata);
@@ -156,6 +157,7 @@ class TableBuilder {
     ArrayKind kind = ArrayKind::kTensor;
     DType dtype = DType::kFloat32;
     bool has_contents = false;  // as many, behind `framed`; else these are the same
+    bool is_placed = true;      // whether the places of contents are known
   };
   // The shapes of a model's layer, and some more.
   static constexpr size_t kRecentShapes = 16;
@@ -203,16 +205,18 @@ struct StatedShards {
   size_t memory() const;
 };
 
-// A tensor of a file that cannot be an array, such as a transposed one.
-struct UnreadTensor {
+// A value of a file, other than a tensor, that holds contents of tensors that are not read.
+struct BesideObject {
   std::string name;
-  std::string why;
+  std::string kind;  // its class
+  uint64_t bytes = 0;
 };
 
 // What a file holds beside its arrays.
 struct BesideArrays {
-  uint64_t values = 0;               // that are not tensors; for the program that wrote it alone
-  std::vector<UnreadTensor> unread;  // in the order of the file
+  uint64_t values = 0;  // that are not tensors; for the program that wrote it alone
+  std::vector<BesideObject> objects = {};  // of those
+  std::vector<UnreadTensor> unread = {};   // in the order of the file
 
   size_t memory() const;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "format/dcp/dcp_records.h"
+#include "format/pickle/pickle_expansion.h"
 #include "format/pickle/pickle_reader.h"
 #include "reshard/parameters.h"
 #include "src/base/json_string.h"
@@ -22,15 +23,17 @@ namespace {
 // Joins the tables of a .metadata, and proves that they fit.
 class DcpResolver {
  public:
-  DcpResolver(const Pickle& pickle, DcpRecords& records, const MemoryCheck& memory)
-      : pickle_(pickle), records_(records), memory_(memory) {}
+  DcpResolver(const Pickle& pickle, DcpRecords& records, PickleExpansion& expansion,
+              const MemoryCheck& memory)
+      : pickle_(pickle), records_(records), expansion_(expansion), memory_(memory) {}
 
   Result<DcpMetadata> Resolve() && {
     RESHARD_ASSIGN_OR_RETURN(const PickleValue* const names, TableOf("state_dict_metadata"));
     RESHARD_ASSIGN_OR_RETURN(const PickleValue* const items, TableOf("storage_data"));
     RESHARD_RETURN_IF_ERROR(TakeNames(*names));
     RESHARD_RETURN_IF_ERROR(TakeItems(*items));
-    made_.chunks.reserve(records_.chunk_count());
+    RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, chunk_count_ * sizeof(DcpChunk)));
+    made_.chunks.reserve(chunk_count_);
     for (size_t i = 0; i < sources_.size(); ++i) RESHARD_RETURN_IF_ERROR(TakeChunks(i));
     made_.files = records_.TakeFiles();
     made_.numbers = records_.TakeNumbers();
@@ -107,6 +110,11 @@ class DcpResolver {
   Status TakeTensor(std::string_view name, const DcpRecords::Tensor& source) {
     const DcpRecords::Properties& properties = records_.properties(source);
     const std::span<const int64_t> size = records_.At(source.size);
+    // Names may share a tensor with all its chunks.
+    chunk_count_ += source.chunk_count;
+    RESHARD_RETURN_IF_ERROR(expansion_.Take(sizeof(DcpTensor) + size.size_bytes() + name.size() +
+                                            properties.unsupported.size() +
+                                            source.chunk_count * sizeof(DcpChunk)));
     sources_.push_back(&source);
     DcpTensor& tensor = made_.tensors.emplace_back();
     tensor.name = name;
@@ -130,9 +138,8 @@ class DcpResolver {
             fmt::format("storage_data: expected MetadataIndex and _StorageInfo, found {} and {}",
                         pickle_.Shown(items[i]), pickle_.Shown(items[i + 1])));
       }
-      const auto found = numbers_.find(index->name);
-      if (found == numbers_.end() || found->second == kNoTensor) continue;
-      stored_.push_back({found->second, index->offsets, item});
+      const uint32_t tensor = NumberOf(index->name);
+      if (tensor != kNoTensor) stored_.push_back({tensor, index->offsets, item});
     }
     std::sort(stored_.begin(), stored_.end(),
               [this](const Stored& a, const Stored& b) { return IsBefore(a, b); });
@@ -142,6 +149,17 @@ class DcpResolver {
     if (twice == stored_.end()) return {};
     return Corrupt(made_.tensors[twice->tensor], "storage_data has the chunk at {} twice",
                    ShownNumbers(twice->offsets));
+  }
+
+  // Returns the number of a tensor; kNoTensor for other names. Entries refer to the same texts,
+  // which may be long: each is looked up once.
+  uint32_t NumberOf(std::string_view name) {
+    const auto [place, is_new] = by_place_.try_emplace(name.data(), kNoTensor);
+    if (is_new) {
+      const auto found = numbers_.find(name);
+      if (found != numbers_.end()) place->second = found->second;
+    }
+    return place->second;
   }
 
   bool IsBefore(const Stored& a, const Stored& b) const {
@@ -210,21 +228,25 @@ class DcpResolver {
 
   const Pickle& pickle_;
   DcpRecords& records_;
+  PickleExpansion& expansion_;
   const MemoryCheck& memory_;
   DcpMetadata made_;
   std::vector<const DcpRecords::Tensor*> sources_;          // of made_.tensors
   std::unordered_map<std::string_view, uint32_t> numbers_;  // of tensors; kNoTensor for objects
   std::vector<Stored> stored_;                              // by tensor and offsets
+  std::unordered_map<const char*, uint32_t> by_place_;      // the same, by the place of the name
+  uint64_t chunk_count_ = 0;
   uint64_t taken_ = 0;
 };
 
 Result<DcpMetadata> Parse(std::string_view bytes, const MemoryCheck& memory) {
-  DcpRecords records(bytes.size());
+  PickleExpansion expansion(bytes.size());
+  DcpRecords records(bytes.size(), expansion);
   const PickleCollapse collapse = [&records](const Pickle& pickle, const PickleValue& node) {
     return records.Collapse(pickle, node);
   };
   RESHARD_ASSIGN_OR_RETURN(const Pickle pickle, ReadPickle(bytes, collapse, memory));
-  return DcpResolver(pickle, records, memory).Resolve();
+  return DcpResolver(pickle, records, expansion, memory).Resolve();
 }
 
 }  // namespace

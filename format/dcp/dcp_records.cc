@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kClasses = 16;  // a record number is place * kClasses + class
 
 // Of a class, and transforms of an item. Instances may share a list, and each looks at all of it.
-constexpr size_t kMostMembers = 64;
+constexpr size_t kMostMembers = 16;
 
 constexpr std::string_view kTorch = "torch";
 constexpr std::string_view kDistributed = "torch.distributed.";
@@ -149,7 +149,7 @@ Result<uint64_t> DcpRecords::TakeSize(const Pickle& pickle, const PickleValue& n
   return RecordOf(DcpClass::kSize, numbers.packed);
 }
 
-DcpRecords::Numbers DcpRecords::Keep(std::span<const int64_t> numbers) {
+Result<DcpRecords::Numbers> DcpRecords::Keep(std::span<const int64_t> numbers) {
   uint64_t hash = numbers.size();
   for (const int64_t number : numbers) {
     hash = (hash ^ static_cast<uint64_t>(number)) * 0x9e3779b97f4a7c15;
@@ -157,6 +157,7 @@ DcpRecords::Numbers DcpRecords::Keep(std::span<const int64_t> numbers) {
   Numbers& recent = recent_[(hash >> 32) % kRecent];
   const std::span<const int64_t> known = At(recent);
   if (!std::equal(numbers.begin(), numbers.end(), known.begin(), known.end())) {
+    RESHARD_RETURN_IF_ERROR(expansion_.Take(numbers.size() * sizeof(int64_t)));
     recent = Numbers::Of(numbers_.size(), numbers.size());
     numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());
   }
@@ -204,7 +205,10 @@ Result<uint64_t> DcpRecords::TakeProperties(const Pickle& pickle, const PickleVa
   }
   const auto [known, is_new] =
       known_properties_.try_emplace(std::move(properties), properties_.size());
-  if (is_new) properties_.push_back(&known->first);
+  if (is_new) {
+    properties_.push_back(&known->first);
+    RESHARD_RETURN_IF_ERROR(expansion_.Take(known->first.unsupported.size()));
+  }
   return RecordOf(DcpClass::kProperties, known->second);
 }
 
@@ -283,7 +287,11 @@ Result<uint64_t> DcpRecords::TakeItem(const Pickle& pickle, const PickleValue& s
 }
 
 Result<uint32_t> DcpRecords::FileOf(std::string_view path) {
+  // Items refer to the same text, which may be long.
+  const auto [place, is_first] = files_by_place_.try_emplace(path.data());
+  if (!is_first) return place->second;
   const auto [known, is_new] = known_files_.try_emplace(path, static_cast<uint32_t>(files_.size()));
+  place->second = known->second;
   if (!is_new) return known->second;
   if (!IsDcpPath(path)) {
     return CorruptError(
@@ -304,11 +312,18 @@ Result<uint32_t> DcpRecords::TransformOf(const Pickle& pickle, const PickleValue
   }
   FirstFew names;
   for (const PickleValue& item : pickle.Items(*value)) {
+    if (names.full()) {
+      names.AddUnnamed(1);
+      continue;
+    }
     names.Add(item.kind == PickleKind::kText ? Escape(pickle.Text(item)) : pickle.Shown(item));
   }
   const auto [known, is_new] =
       known_transforms_.try_emplace(names.Joined(), static_cast<uint32_t>(transforms_.size()));
-  if (is_new) transforms_.push_back(known->first);
+  if (is_new) {
+    transforms_.push_back(known->first);
+    RESHARD_RETURN_IF_ERROR(expansion_.Take(2 * known->first.size()));
+  }
   return known->second;
 }
 

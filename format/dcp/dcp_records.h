@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/pickle/pickle_expansion.h"
 #include "format/pickle/pickle_reader.h"
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
@@ -81,8 +82,9 @@ class DcpRecords {
     ByteRange range;
   };
 
-  // For a pickle of `bytes`.
-  explicit DcpRecords(size_t bytes) : most_chunks_(bytes) {}
+  // For a pickle of `bytes`. `expansion` has to stay.
+  DcpRecords(size_t bytes, PickleExpansion& expansion)
+      : most_chunks_(bytes), expansion_(expansion) {}
 
   // A PickleCollapse. Errors: kCorrupt, without a path, for an unexpected state.
   Result<std::optional<uint64_t>> Collapse(const Pickle& pickle, const PickleValue& node);
@@ -100,8 +102,6 @@ class DcpRecords {
   const Properties& properties(const Tensor& tensor) const {
     return *properties_[tensor.properties];
   }
-  // The chunks of all tensors.
-  size_t chunk_count() const { return chunks_of_tensors_.size(); }
   // By the places from Tensor::first_chunk on.
   const Chunk& chunk(size_t place) const { return chunks_[chunks_of_tensors_[place]]; }
   std::vector<std::string> TakeFiles() { return std::move(files_); }
@@ -124,8 +124,8 @@ class DcpRecords {
   Result<uint64_t> TakeIndex(const Pickle& pickle, const PickleValue& state);
   Result<uint64_t> TakeItem(const Pickle& pickle, const PickleValue& state);
 
-  // Returns the place of equal numbers.
-  Numbers Keep(std::span<const int64_t> numbers);
+  // Returns the place of equal numbers. Errors: kResourceExhausted.
+  Result<Numbers> Keep(std::span<const int64_t> numbers);
   // Returns the numbers of a torch.Size, a tuple or a list.
   Result<Numbers> NumbersOf(const Pickle& pickle, const PickleValue* value, std::string_view what);
   // Returns the number of the file at a path.
@@ -134,6 +134,7 @@ class DcpRecords {
 
   // Of all tensors; some may share a list, which takes no bytes.
   const size_t most_chunks_;
+  PickleExpansion& expansion_;
   std::vector<DcpClass> classes_;  // by number of a global
   std::vector<int64_t> numbers_;
   // Some that were kept, by hash: many chunks have the same offsets and sizes.
@@ -148,6 +149,7 @@ class DcpRecords {
   std::vector<Item> items_;
   std::vector<std::string> files_;
   std::unordered_map<std::string_view, uint32_t> known_files_;  // by path, a view into the pickle
+  std::unordered_map<const char*, uint32_t> files_by_place_;    // of the text in the pickle
   std::vector<std::string> transforms_ = {""};
   std::unordered_map<std::string, uint32_t> known_transforms_ = {{"", 0}};
 };

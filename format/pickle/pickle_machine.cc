@@ -11,7 +11,8 @@
 namespace reshard {
 namespace {
 
-constexpr size_t kMostNameBytes = 4096;  // of a module or of a class
+// Of a module or of a class. Others look at it whenever it occurs, which takes a few bytes.
+constexpr size_t kMostNameBytes = 512;
 
 }  // namespace
 
@@ -219,7 +220,7 @@ bool PickleMachine::CarryClass(const Step& step) {
   using enum PickleOpcode;
   switch (step.opcode) {
     case kGlobal:
-      return Push(objects().GlobalValue(step.global));
+      return PushGlobal(step, step.global);
     case kStackGlobal:
       return PushStackGlobal(step);
     case kBinPersId:
@@ -239,11 +240,15 @@ bool PickleMachine::PushStackGlobal(const Step& step) {
     return Fail(step, fmt::format("expected two texts, found {} and {}", pickle_.Shown(module),
                                   pickle_.Shown(name)));
   }
-  if (module.length > kMostNameBytes || name.length > kMostNameBytes) {
+  DropDownTo(stack_.size() - 2);
+  return PushGlobal(step, {pickle_.Text(module), pickle_.Text(name)});
+}
+
+bool PickleMachine::PushGlobal(const Step& step, const PickleGlobal& global) {
+  if (global.module.size() > kMostNameBytes || global.name.size() > kMostNameBytes) {
     return Fail(step, fmt::format("expected names of at most {} bytes", kMostNameBytes));
   }
-  DropDownTo(stack_.size() - 2);
-  return Push(objects().GlobalValue({pickle_.Text(module), pickle_.Text(name)}));
+  return Push(objects().GlobalValue(global));
 }
 
 bool PickleMachine::PushPersistentId(const Step& step) {

@@ -45,6 +45,7 @@ class PickleMachine {
   bool PushTupleAboveMark(const Step& step);
   bool AddOne(const Step& step);
   bool AddAboveMark(const Step& step);
+  bool PushGlobal(const Step& step, const PickleGlobal& global);
   bool PushStackGlobal(const Step& step);
   bool PushPersistentId(const Step& step);
   bool PushNode(const Step& step);

@@ -25,21 +25,26 @@ bool IsOf(const PickleGlobal& global, std::string_view name) {
   return global.module.starts_with(kDTensorModule) && global.name == name;
 }
 
+// The dicts of an object's state: attributes, and those with slots.
+constexpr size_t kMostDicts = 2;
+
 // Returns the attribute of an object: an entry of its state, which may be a pair of dicts.
-const PickleValue* Attribute(const Pickle& pickle, const PickleValue& state,
+const PickleValue* Attribute(PickleLookup& lookup, const PickleValue& state,
                              std::string_view name) {
-  if (state.kind == PickleKind::kDict) return pickle.Find(state, name);
+  if (state.kind == PickleKind::kDict) return lookup.Find(state, name);
   if (state.kind != PickleKind::kTuple) return nullptr;
-  for (const PickleValue& part : pickle.Items(state)) {
+  const std::span<const PickleValue> parts = lookup.pickle().Items(state);
+  for (const PickleValue& part : parts.first(std::min(parts.size(), kMostDicts))) {
     if (part.kind != PickleKind::kDict) continue;
-    if (const PickleValue* const found = pickle.Find(part, name)) return found;
+    if (const PickleValue* const found = lookup.Find(part, name)) return found;
   }
   return nullptr;
 }
 
-const PickleValue* AttributeOf(const Pickle& pickle, const PickleValue& object,
+const PickleValue* AttributeOf(PickleLookup& lookup, const PickleValue& object,
                                std::string_view name) {
-  return object.kind == PickleKind::kNode ? Attribute(pickle, pickle.State(object), name) : nullptr;
+  return object.kind == PickleKind::kNode ? Attribute(lookup, lookup.pickle().State(object), name)
+                                          : nullptr;
 }
 
 // The parts of _rebuild_from_type_v2(function, type, arguments, state).
@@ -105,21 +110,22 @@ bool AddAxis(const Pickle& pickle, const PickleValue& shape, const PickleValue& 
 
 // Reads a layout of torch, whose form depends on the release: axes with a shape and strides each,
 // or these of all axes.
-std::optional<MeshLayout> LayoutOf(const Pickle& pickle, const PickleValue& layout) {
+std::optional<MeshLayout> LayoutOf(PickleLookup& lookup, const PickleValue& layout) {
+  const Pickle& pickle = lookup.pickle();
   MeshLayout read;
-  if (const PickleValue* const axes = AttributeOf(pickle, layout, "axes")) {
+  if (const PickleValue* const axes = AttributeOf(lookup, layout, "axes")) {
     if (axes->kind != PickleKind::kTuple) return {};
     for (const PickleValue& axis : pickle.Items(*axes)) {
-      const PickleValue* const shape = AttributeOf(pickle, axis, "shape");
-      const PickleValue* const strides = AttributeOf(pickle, axis, "stride");
+      const PickleValue* const shape = AttributeOf(lookup, axis, "shape");
+      const PickleValue* const strides = AttributeOf(lookup, axis, "stride");
       if (shape == nullptr || strides == nullptr || !AddAxis(pickle, *shape, *strides, read)) {
         return {};
       }
     }
     return read.extents.empty() ? std::nullopt : std::optional(std::move(read));
   }
-  const PickleValue* const shape = AttributeOf(pickle, layout, "shape");
-  const PickleValue* const strides = AttributeOf(pickle, layout, "stride");
+  const PickleValue* const shape = AttributeOf(lookup, layout, "shape");
+  const PickleValue* const strides = AttributeOf(lookup, layout, "stride");
   if (shape == nullptr || strides == nullptr) return {};
   if (shape->kind != PickleKind::kTuple || strides->kind != PickleKind::kTuple) {
     return AddAxis(pickle, *shape, *strides, read) ? std::optional(std::move(read)) : std::nullopt;
@@ -135,18 +141,19 @@ std::optional<MeshLayout> LayoutOf(const Pickle& pickle, const PickleValue& layo
 
 // Returns where the places of the mesh begin in `map`: a part of a larger mesh knows its own place
 // in it, and the rank that is there. No value if that contradicts itself.
-std::optional<int64_t> BeginOf(const Pickle& pickle, const PickleValue& mesh,
-                               const MeshLayout& layout, const std::vector<int64_t>& map) {
-  const PickleValue* const rank = AttributeOf(pickle, mesh, "_rank");
-  const PickleValue* const coordinates = AttributeOf(pickle, mesh, "_coordinate_on_dim");
+std::optional<int64_t> BeginOf(PickleLookup& lookup, const PickleValue& mesh,
+                               const MeshLayout& layout, const MeshRanks& map) {
+  const Pickle& pickle = lookup.pickle();
+  const PickleValue* const rank = AttributeOf(lookup, mesh, "_rank");
+  const PickleValue* const coordinates = AttributeOf(lookup, mesh, "_coordinate_on_dim");
   if (rank == nullptr || rank->kind != PickleKind::kInteger || coordinates == nullptr ||
       (coordinates->kind != PickleKind::kTuple && coordinates->kind != PickleKind::kList)) {
     return 0;
   }
   const std::span<const PickleValue> axes = pickle.Items(*coordinates);
-  const auto place = std::find(map.begin(), map.end(), pickle.Integer(*rank));
-  if (axes.size() != layout.extents.size() || place == map.end()) return std::nullopt;
-  auto begin = std::optional<int64_t>(place - map.begin());
+  const std::optional<size_t> place = map.PlaceOf(pickle.Integer(*rank));
+  if (axes.size() != layout.extents.size() || !place) return std::nullopt;
+  auto begin = std::optional(static_cast<int64_t>(*place));
   size_t part = layout.parts.size();
   for (size_t axis = axes.size(); axis-- > 0;) {
     if (axes[axis].kind != PickleKind::kInteger) return std::nullopt;
@@ -173,11 +180,13 @@ std::optional<uint64_t> PlacesOf(const Shape& extents) {
   return places;
 }
 
-// Puts the ranks into the order of the mesh. Errors: kCorrupt if a stride leaves `map`.
+// Puts the ranks into the order of the mesh, whose places are some of those in `map`. Errors:
+// kCorrupt if a stride leaves it.
 Result<std::vector<int64_t>> RanksOf(const MeshLayout& layout, const std::vector<int64_t>& map) {
   const std::optional<uint64_t> places = PlacesOf(layout.parts);
+  const uint64_t all = places && *places <= map.size() ? *places : 0;
   std::vector<int64_t> ranks;
-  for (uint64_t place = 0; places && place < *places; ++place) {
+  for (uint64_t place = 0; place < all; ++place) {
     auto at = std::optional(layout.begin);
     uint64_t rest = place;
     for (size_t i = layout.parts.size(); at && i-- > 0;) {
@@ -189,20 +198,28 @@ Result<std::vector<int64_t>> RanksOf(const MeshLayout& layout, const std::vector
     if (!at || *at < 0 || static_cast<uint64_t>(*at) >= map.size()) break;
     ranks.push_back(map[static_cast<size_t>(*at)]);
   }
-  if (places && ranks.size() == *places) return ranks;
+  if (all > 0 && ranks.size() == all) return ranks;
   return CorruptError(fmt::format("a mesh {} with strides {} in a list of {} ranks",
                                   ToString(layout.extents), ToString(layout.strides), map.size()));
 }
 
 }  // namespace
 
-const PickleValue* LocalTensorOf(const Pickle& pickle, const PickleValue& value) {
-  const std::span<const PickleValue> parts = PartsOf(pickle, value);
+const PickleValue* DTensorReader::LocalTensorOf(const PickleValue& value) {
+  const std::span<const PickleValue> parts = PartsOf(pickle_, value);
   if (parts.empty()) return nullptr;
-  return Attribute(pickle, parts[3], "_local_tensor");
+  return Attribute(lookup_, parts[3], "_local_tensor");
 }
 
-Result<std::vector<int64_t>> DTensorReader::ReadRanks(const PickleValue& tensor, Shape& shape) {
+Status DTensorReader::CountPlaces(uint64_t places) {
+  if (places > places_left_) {
+    return ResourceExhaustedError("its meshes have far more places than its lists of ranks");
+  }
+  places_left_ -= places;
+  return {};
+}
+
+Result<DTensorReader::TensorOfRanks> DTensorReader::ReadRanks(const PickleValue& tensor) {
   RESHARD_ASSIGN_OR_RETURN(TorchTensor read, ReadTorchTensor(pickle_, tensor));
   if (read.dtype != DType::kInt32 && read.dtype != DType::kInt64) {
     return CorruptError(fmt::format("a mesh of {}, expected integers", DTypeName(read.dtype)));
@@ -212,19 +229,28 @@ Result<std::vector<int64_t>> DTensorReader::ReadRanks(const PickleValue& tensor,
     return UnsupportedError(fmt::format("a mesh of more than {} ranks", kMostRanks));
   }
   RESHARD_ASSIGN_OR_RETURN(const ZipMember* const member, archive_.StorageOf(read));
-  std::vector<int64_t> ranks;
   if (member == nullptr || read.place.length == 0) {
     return CorruptError("a mesh without ranks");
   }
-  RESHARD_ASSIGN_OR_RETURN(const std::string bytes,
-                           archive_.directory().ReadChecked(*member, memory_));
-  for (uint64_t at = read.place.offset; at < read.place.end(); at += item) {
-    uint64_t number = 0;
-    for (size_t i = item; i-- > 0;) number = number << 8 | static_cast<uint8_t>(bytes[at + i]);
-    ranks.push_back(static_cast<int64_t>(number));
+  std::shared_ptr<const MeshRanks>& list = lists_[{member, read.place.offset, read.place.length}];
+  if (list == nullptr) {
+    const auto [known, is_new] = members_.try_emplace(member);
+    if (is_new) {
+      RESHARD_ASSIGN_OR_RETURN(known->second, archive_.directory().ReadChecked(*member, memory_));
+      places_left_ += kPlacesPerRank * (read.storage_bytes / item);
+    }
+    const std::string& bytes = known->second;
+    RESHARD_RETURN_IF_ERROR(CountPlaces(read.place.length / item));
+    std::vector<int64_t> ranks;
+    ranks.reserve(read.place.length / item);
+    for (uint64_t at = read.place.offset; at < read.place.end(); at += item) {
+      uint64_t number = 0;
+      for (size_t i = item; i-- > 0;) number = number << 8 | static_cast<uint8_t>(bytes[at + i]);
+      ranks.push_back(static_cast<int64_t>(number));
+    }
+    list = std::make_shared<const MeshRanks>(std::move(ranks));
   }
-  shape = std::move(read.shape);
-  return ranks;
+  return TensorOfRanks{std::move(read.shape), list};
 }
 
 Result<std::shared_ptr<const DeviceMesh>> DTensorReader::MeshOf(const PickleValue& mesh) {
@@ -233,32 +259,52 @@ Result<std::shared_ptr<const DeviceMesh>> DTensorReader::MeshOf(const PickleValu
   }
   const auto known = meshes_.find(mesh.data);
   if (known != meshes_.end()) return known->second;
-  auto read = std::make_shared<DeviceMesh>();
-  const PickleValue* const layout = AttributeOf(pickle_, mesh, "_layout");
-  const PickleValue* const map = AttributeOf(pickle_, mesh, "_rank_map");
-  const PickleValue* whole = AttributeOf(pickle_, mesh, "mesh");
-  if (whole == nullptr) whole = AttributeOf(pickle_, mesh, "_mesh");
-  if (layout != nullptr && map != nullptr) {
-    std::optional<MeshLayout> form = LayoutOf(pickle_, *layout);
-    if (!form) return UnsupportedError("a mesh whose _layout has a form that is not known");
-    Shape shape;
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<int64_t> ranks, ReadRanks(*map, shape));
-    const std::optional<int64_t> begin = BeginOf(pickle_, mesh, *form, ranks);
+  RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<const DeviceMesh> read, ReadMesh(mesh));
+  meshes_.emplace(mesh.data, read);
+  return read;
+}
+
+Result<std::shared_ptr<const DeviceMesh>> DTensorReader::ReadMesh(const PickleValue& mesh) {
+  const PickleValue* const layout = AttributeOf(lookup_, mesh, "_layout");
+  const PickleValue* const map = AttributeOf(lookup_, mesh, "_rank_map");
+  const PickleValue* whole = AttributeOf(lookup_, mesh, "mesh");
+  if (whole == nullptr) whole = AttributeOf(lookup_, mesh, "_mesh");
+  MeshLayout form;
+  TensorOfRanks ranks;
+  const bool is_part = layout != nullptr && map != nullptr;
+  if (is_part) {
+    std::optional<MeshLayout> read = LayoutOf(lookup_, *layout);
+    if (!read) return UnsupportedError("a mesh whose _layout has a form that is not known");
+    form = *std::move(read);
+    RESHARD_ASSIGN_OR_RETURN(ranks, ReadRanks(*map));
+    const std::optional<int64_t> begin = BeginOf(lookup_, mesh, form, *ranks.ranks);
     if (!begin) return CorruptError("a mesh whose place in its list of ranks contradicts its rank");
-    form->begin = *begin;
-    RESHARD_ASSIGN_OR_RETURN(read->ranks, RanksOf(*form, ranks));
-    read->extents = std::move(form->extents);
+    form.begin = *begin;
   } else if (whole != nullptr) {
-    RESHARD_ASSIGN_OR_RETURN(read->ranks, ReadRanks(*whole, read->extents));
-    if (read->extents.empty()) read->extents = {1};
+    RESHARD_ASSIGN_OR_RETURN(ranks, ReadRanks(*whole));
+    form.extents = ranks.shape.empty() ? Shape{1} : ranks.shape;
   } else {
     return UnsupportedError("a mesh that does not say its ranks");
   }
-  meshes_.emplace(mesh.data, read);
-  return std::shared_ptr<const DeviceMesh>(std::move(read));
+  std::shared_ptr<const DeviceMesh>& made =
+      distinct_[{ranks.ranks.get(), form.extents, form.parts, form.strides, form.begin}];
+  if (made == nullptr) {
+    DeviceMesh read;
+    if (is_part) {
+      RESHARD_ASSIGN_OR_RETURN(std::vector<int64_t> all, RanksOf(form, ranks.ranks->all()));
+      RESHARD_RETURN_IF_ERROR(CountPlaces(all.size()));
+      read.ranks = MeshRanks(std::move(all));
+    } else {
+      RESHARD_RETURN_IF_ERROR(CountPlaces(ranks.ranks->size()));
+      read.ranks = *ranks.ranks;
+    }
+    read.extents = std::move(form.extents);
+    made = std::make_shared<const DeviceMesh>(std::move(read));
+  }
+  return made;
 }
 
-Result<MeshPlacement> DTensorReader::PlacementOf(const PickleValue& value) const {
+Result<MeshPlacement> DTensorReader::PlacementOf(const PickleValue& value) {
   if (value.kind != PickleKind::kNode) {
     return CorruptError(fmt::format("expected a placement, found {}", pickle_.Shown(value)));
   }
@@ -272,7 +318,7 @@ Result<MeshPlacement> DTensorReader::PlacementOf(const PickleValue& value) const
   // A dataclass has a state; other forms take the numbers as arguments.
   const std::span<const PickleValue> arguments = pickle_.Items(pickle_.Arguments(value));
   const auto number = [&](std::string_view name, size_t place) -> std::optional<int64_t> {
-    const PickleValue* found = AttributeOf(pickle_, value, name);
+    const PickleValue* found = AttributeOf(lookup_, value, name);
     if (found == nullptr && place < arguments.size()) found = &arguments[place];
     if (found == nullptr || found->kind != PickleKind::kInteger) return std::nullopt;
     return pickle_.Integer(*found);
@@ -287,10 +333,10 @@ Result<MeshPlacement> DTensorReader::PlacementOf(const PickleValue& value) const
 
 Result<MeshTensor> DTensorReader::Read(const std::string& name, const PickleValue& value) {
   const std::span<const PickleValue> parts = PartsOf(pickle_, value);
-  const PickleValue* const spec = Attribute(pickle_, parts[3], "_spec");
-  const PickleValue* const mesh = spec == nullptr ? nullptr : AttributeOf(pickle_, *spec, "mesh");
+  const PickleValue* const spec = Attribute(lookup_, parts[3], "_spec");
+  const PickleValue* const mesh = spec == nullptr ? nullptr : AttributeOf(lookup_, *spec, "mesh");
   const PickleValue* const placements =
-      spec == nullptr ? nullptr : AttributeOf(pickle_, *spec, "placements");
+      spec == nullptr ? nullptr : AttributeOf(lookup_, *spec, "placements");
   const std::span<const PickleValue> wrapper = pickle_.Items(parts[2]);
   if (mesh == nullptr || placements == nullptr || placements->kind != PickleKind::kTuple ||
       wrapper.size() < 3) {
@@ -318,7 +364,38 @@ Result<MeshTensor> DTensorReader::Read(const std::string& name, const PickleValu
     }
     read.placements.push_back(placement);
   }
+  RESHARD_RETURN_IF_ERROR(CheckOrder(*spec, read));
   return read;
+}
+
+Status DTensorReader::CheckOrder(const PickleValue& spec, const MeshTensor& tensor) {
+  const PickleValue* const order = AttributeOf(lookup_, spec, "shard_order");
+  if (order == nullptr || order->kind == PickleKind::kNone) return {};
+  const Status unknown = UnsupportedError("a shard_order of a form that is not known");
+  if (order->kind != PickleKind::kTuple || pickle_.Items(*order).size() > kMaxDims) return unknown;
+  for (const PickleValue& entry : pickle_.Items(*order)) {
+    // A named tuple of a dimension, and of the axes that cut it.
+    const PickleValue& pair = entry.kind == PickleKind::kNode ? pickle_.Arguments(entry) : entry;
+    if (pair.kind != PickleKind::kTuple || pickle_.Items(pair).size() != 2) return unknown;
+    const PickleValue& dim = pickle_.Items(pair)[0];
+    Shape axes;
+    if (dim.kind != PickleKind::kInteger ||
+        !AppendIntegers(pickle_, pickle_.Items(pair)[1], axes)) {
+      return unknown;
+    }
+    Shape expected;
+    for (size_t axis = 0; axis < tensor.placements.size(); ++axis) {
+      if (tensor.placements[axis].dim == pickle_.Integer(dim)) {
+        expected.push_back(static_cast<int64_t>(axis));
+      }
+    }
+    if (axes == expected) continue;
+    return UnsupportedError(
+        fmt::format("the axes {} of its mesh cut dimension {} in this order (shard_order), "
+                    "expected {}; redistribute it to the default order",
+                    ToString(axes), pickle_.Integer(dim), ToString(expected)));
+  }
+  return {};
 }
 
 }  // namespace reshard

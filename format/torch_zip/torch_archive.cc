@@ -67,8 +67,12 @@ Result<std::string> TorchArchive::ReadPickleBytes(const MemoryCheck& memory) {
   return directory_.ReadChecked(*Find(kPickle), memory);
 }
 
+const ZipMember* TorchArchive::FindStorage(std::string_view key) const {
+  return Find(fmt::format("data/{}", key));
+}
+
 Result<const ZipMember*> TorchArchive::StorageOf(const TorchTensor& tensor) const {
-  const ZipMember* const member = Find(fmt::format("data/{}", tensor.storage));
+  const ZipMember* const member = FindStorage(tensor.storage);
   const bool fits = member != nullptr && member->size >= tensor.storage_bytes &&
                     member->size - tensor.storage_bytes < tensor.storage_item;
   if (fits) return member;

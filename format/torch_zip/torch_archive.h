@@ -30,6 +30,9 @@ class TorchArchive {
   // none. Errors: kCorrupt if there is no member of its size.
   Result<const ZipMember*> StorageOf(const TorchTensor& tensor) const;
 
+  // Returns the member that holds the storage of this key, or null.
+  const ZipMember* FindStorage(std::string_view key) const;
+
   ZipDirectory& directory() { return directory_; }
   const ZipDirectory& directory() const { return directory_; }
   // Adds file and offset to an error about data.pkl.

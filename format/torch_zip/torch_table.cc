@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "format/pickle/pickle_expansion.h"
 #include "format/pickle/pickle_reader.h"
 #include "format/torch_zip/dtensor.h"
 #include "format/torch_zip/state_dict.h"
@@ -29,27 +31,47 @@ constexpr size_t kMostAhead = 15;
 // Makes the table of a file.
 class TorchTableReader {
  public:
-  TorchTableReader(const Pickle& pickle, TorchArchive& archive, const MemoryCheck& memory)
-      : pickle_(pickle), archive_(archive), dtensors_(pickle, archive, memory), memory_(memory) {}
+  TorchTableReader(const Pickle& pickle, TorchArchive& archive, PickleExpansion& expansion,
+                   const MemoryCheck& memory)
+      : pickle_(pickle),
+        archive_(archive),
+        expansion_(expansion),
+        dtensors_(pickle, archive, memory),
+        memory_(memory),
+        of_unread_(pickle) {}
 
   // Errors: without a path.
   Status Take(const std::string& path, const PickleValue& value) {
     const Status status = Add(path, value);
     if (status.code() == StatusCode::kUnsupported) {
-      names_bytes_ += sizeof(UnreadTensor) + path.size() + status.message().size();
+      RESHARD_RETURN_IF_ERROR(Count(sizeof(UnreadTensor) + path.size() + status.message().size()));
+      for (const std::string_view key : of_unread_.Find(value)) {
+        if (const ZipMember* const member = archive_.FindStorage(key)) named_.insert(member);
+      }
       beside_.unread.push_back({path, status.message()});
     } else if (!status.ok()) {
       return status.WithMessage(fmt::format("tensor {}: {}", Quote(path), status.message()));
     }
-    if (names_bytes_ + tensors_.size() * sizeof(Named) > kMaxTableBytes) {
-      return ResourceExhaustedError(fmt::format("its table of {} tensors takes more than {} MiB",
-                                                tensors_.size(), kMaxTableBytes >> 20));
-    }
     return tensors_.size() % kMemoryCheckInterval == 0 ? CheckMemory(memory_) : Status();
+  }
+
+  // Takes a value that holds storages.
+  Status TakeObject(const std::string& path, const PickleValue& value,
+                    const std::vector<std::string_view>& storages) {
+    Holder holder{{path, pickle_.Shown(value)}, {}};
+    for (const std::string_view key : storages) {
+      if (const ZipMember* const member = archive_.FindStorage(key)) {
+        holder.members.push_back(member);
+      }
+    }
+    holders_.push_back(std::move(holder));
+    return Count(sizeof(Holder) + path.size() + holders_.back().object.kind.size() +
+                 storages.size() * sizeof(const ZipMember*));
   }
 
   Result<TableOfFile> Finish(uint64_t others) && {
     RESHARD_RETURN_IF_ERROR(FindContents());
+    FindObjects();
     TableBuilder builder(kTorchZipContainer);
     TableOfFile read{.table = nullptr, .crc = {}};
     read.beside = std::move(beside_);
@@ -94,8 +116,14 @@ class TorchTableReader {
     const ZipMember* storage;  // null: no content
   };
 
+  // An object that holds storages.
+  struct Holder {
+    BesideObject object;
+    std::vector<const ZipMember*> members;
+  };
+
   Status Add(const std::string& path, const PickleValue& value) {
-    const PickleValue* const local = LocalTensorOf(pickle_, value);
+    const PickleValue* const local = dtensors_.LocalTensorOf(value);
     std::optional<MeshTensor> whole;
     if (local != nullptr) {
       RESHARD_ASSIGN_OR_RETURN(whole, dtensors_.Read(path, value));
@@ -103,11 +131,36 @@ class TorchTableReader {
     RESHARD_ASSIGN_OR_RETURN(TorchTensor tensor,
                              ReadTorchTensor(pickle_, local == nullptr ? value : *local));
     RESHARD_ASSIGN_OR_RETURN(const ZipMember* const storage, archive_.StorageOf(tensor));
-    if (whole && whole->is_cut()) mesh_.push_back(*std::move(whole));
-    names_bytes_ += path.size();
+    if (whole && whole->is_cut()) {
+      RESHARD_RETURN_IF_ERROR(Count(whole->memory()));
+      mesh_.push_back(*std::move(whole));
+    }
+    RESHARD_RETURN_IF_ERROR(
+        Count(sizeof(Named) + path.size() + tensor.shape.size() * sizeof(int64_t)));
     tensors_.push_back({path, tensor.dtype, std::move(tensor.shape), tensor.place,
                         tensor.place.length == 0 ? nullptr : storage});
     return {};
+  }
+
+  // Finds the objects with storages that no tensor has.
+  void FindObjects() {
+    for (Holder& holder : holders_) {
+      for (const ZipMember* const member : holder.members) {
+        if (contents_.contains(member) || !named_.insert(member).second) continue;
+        holder.object.bytes += member->size;
+      }
+      if (holder.object.bytes > 0) beside_.objects.push_back(std::move(holder.object));
+    }
+  }
+
+  // Counts bytes of the table.
+  Status Count(uint64_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ > kMaxTableBytes) {
+      return ResourceExhaustedError(fmt::format("its table of {} tensors takes more than {} MiB",
+                                                tensors_.size(), kMaxTableBytes >> 20));
+    }
+    return expansion_.Take(bytes);
   }
 
   // Reads the local headers of all members that hold a tensor, in file order.
@@ -130,12 +183,16 @@ class TorchTableReader {
 
   const Pickle& pickle_;
   TorchArchive& archive_;
+  PickleExpansion& expansion_;
   DTensorReader dtensors_;
   const MemoryCheck& memory_;
   std::vector<Named> tensors_;
   std::vector<MeshTensor> mesh_;
   BesideArrays beside_;
-  size_t names_bytes_ = 0;
+  TorchStorageFinder of_unread_;
+  std::set<const ZipMember*> named_;  // that tensors or objects of beside_ hold
+  std::vector<Holder> holders_;
+  size_t bytes_ = 0;
   // In file order: members of a directory lie side by side in that order.
   std::map<const ZipMember*, ByteRange> contents_;
 };
@@ -153,11 +210,17 @@ Result<TableOfFile> ReadTorchTable(const FileBytes& file, const MemoryCheck& mem
   RESHARD_ASSIGN_OR_RETURN(const std::string bytes, archive.ReadPickleBytes(memory));
   const Result<Pickle> pickle = ReadPickle(bytes, {}, memory);
   RESHARD_RETURN_IF_ERROR(archive.InPickle(pickle.status()));
-  TorchTableReader reader(*pickle, archive, memory);
+  PickleExpansion expansion(bytes.size());
+  TorchTableReader reader(*pickle, archive, expansion, memory);
   const Result<uint64_t> others = ForEachTorchTensor(
-      *pickle, bytes.size(), [&](const std::string& path, const PickleValue& tensor) {
-        return reader.Take(path, tensor);
-      });
+      *pickle, bytes.size(), expansion,
+      {.tensor = [&](const std::string& path,
+                     const PickleValue& tensor) { return reader.Take(path, tensor); },
+       .object =
+           [&](const std::string& path, const PickleValue& object,
+               const std::vector<std::string_view>& storages) {
+             return reader.TakeObject(path, object, storages);
+           }});
   RESHARD_RETURN_IF_ERROR(archive.InPickle(others.status()));
   return std::move(reader).Finish(*others);
 }

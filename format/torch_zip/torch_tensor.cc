@@ -46,8 +46,12 @@ constexpr std::array<TorchType, 18> kTypes = {{
 }};
 
 std::string NameOf(const PickleGlobal& global) {
-  return Escape(fmt::format("{}.{}", global.module, global.name));
+  return fmt::format("{}.{}", Escape(global.module), Escape(global.name));
 }
+
+// What is looked at of one value: a few bytes can refer to it again.
+constexpr size_t kMostArguments = 16;
+constexpr size_t kMostFlags = 16;
 
 // A function of a pickle, and its arguments.
 struct TorchCall {
@@ -79,7 +83,8 @@ bool IsRebuild(const TorchCall& call) {
 
 // Whether a call takes a storage, as those do that make tensors.
 bool TakesStorage(const TorchCall& call) {
-  return std::any_of(call.arguments.begin(), call.arguments.end(), [](const PickleValue& argument) {
+  const auto first = call.arguments.first(std::min(call.arguments.size(), kMostArguments));
+  return std::any_of(first.begin(), first.end(), [](const PickleValue& argument) {
     return argument.kind == PickleKind::kPersistentId;
   });
 }
@@ -165,7 +170,10 @@ struct TorchStorage {
 };
 
 // Whether the key of a storage is a name of a member in the folder data.
-bool IsKey(std::string_view key) { return !key.empty() && key.find('/') == std::string_view::npos; }
+bool IsKey(std::string_view key) {
+  return !key.empty() && key.size() <= kLongestStorageKey &&
+         key.find('/') == std::string_view::npos;
+}
 
 Result<TorchStorage> StorageOf(const Pickle& pickle, const PickleValue& value) {
   const bool is_id =
@@ -211,6 +219,10 @@ Status CheckFlags(const Pickle& pickle, const PickleValue& flags) {
     return CorruptError(fmt::format("expected a dict of flags, found {}", pickle.Shown(flags)));
   }
   const std::span<const PickleValue> items = pickle.Items(flags);
+  if (items.size() > 2 * kMostFlags) {
+    return CorruptError(
+        fmt::format("expected at most {} flags, found {}", kMostFlags, pickle.Shown(flags)));
+  }
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
     if (items[i + 1].kind == PickleKind::kBool && !pickle.Bool(items[i + 1])) continue;
     const std::string_view flag =

@@ -4,6 +4,7 @@
 #ifndef RESHARD_FORMAT_TORCH_ZIP_TORCH_TENSOR_H_
 #define RESHARD_FORMAT_TORCH_ZIP_TORCH_TENSOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -14,6 +15,9 @@
 #include "reshard/tensor.h"
 
 namespace reshard {
+
+// Of the key of a storage; PyTorch writes numbers.
+inline constexpr size_t kLongestStorageKey = 64;
 
 struct TorchTensor {
   DType dtype = DType::kFloat32;

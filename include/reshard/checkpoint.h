@@ -43,8 +43,7 @@ class Checkpoint {
   // What a file is opened for.
   enum class Purpose {
     kValues,
-    // Its arrays may be parts of tensors, and it may hold tensors that cannot be read. warnings()
-    // names them.
+    // Its arrays may be parts of tensors; warnings() says so.
     kListing,
   };
 
@@ -53,14 +52,15 @@ class Checkpoint {
   //   kNotFound, kIo
   //   kCorrupt: names path, parameter, offset, expected and found values; also for a wrong key
   //   kMismatch: by its own words, its arrays are parts of tensors
-  //   kUnsupported: an encrypted file without a key; a tensor that cannot be read
+  //   kUnsupported: an encrypted file without a key
   //   kInvalidArgument: the file's mode does not take this key
   static Result<Checkpoint> Open(const std::string& path,
                                  std::shared_ptr<const EncryptionKey> key = nullptr,
                                  Purpose purpose = Purpose::kValues);
   // Opens file number `place` of a list that ListRankFiles returned. ListRankFiles has already
   // indexed the files of a folder of full tensors, so they are not indexed again. The checkpoint
-  // has the tensors that the folder's index assigns to the file. It is opened for listing. More
+  // has the tensors that the folder's index assigns to the file. It is opened for listing. Of DCP,
+  // View opens the file. More
   // errors:
   //   kChanged
   //   kInvalidArgument: no such place
@@ -73,17 +73,21 @@ class Checkpoint {
 
   const std::string& path() const;
   uint64_t file_size() const;  // in bytes; of an encrypted file, its plain bytes
-  // In file order.
+  // In file order. For a file of DCP in a list of ListRankFiles, they come from the metadata, and
+  // no content has a place; `framed` has its item.
   const std::vector<StoredArray>& parameters() const;
   // Returns the parameter of this name, or null.
   const StoredArray* Find(std::string_view name) const;
   // The part of training that a parameter of the file belongs to: its OptimizerGroup; "others" for
   // texts and single elements, such as learning_rate; else "weights". A literal.
   std::string_view GroupOf(const StoredArray& parameter) const;
-  // What the file holds beside these parameters; whether they are parts of tensors.
-  const std::vector<Warning>& warnings() const;
   // The CRC-32 in the file's trailer, if it has one. It is not checked.
   std::optional<uint64_t> crc() const;
+  // Tensors of the file that cannot be read, in file order. They are not among parameters().
+  const std::vector<UnreadTensor>& unread() const;
+  // Says what the file holds beside parameters(), and whether they are parts of tensors. Empty for a file of RankFiles that were indexed:
+  // RankFiles::warnings says it.
+  const std::vector<Warning>& warnings() const;
 
   // Returns the content of a parameter as spans of the mapped file, without a copy. Each Value has
   // one span: a .ckpt file has several Values for a tensor above 512 MiB. A MapTensor has the spans
@@ -93,8 +97,8 @@ class Checkpoint {
   // SIGBUS, and the rest of the last page reads as 0. ShardedCheckpoint::Read guards against both.
   // Errors:
   //   kNotFound
-  //   kUnsupported: the file is encrypted and the parameter is not a text; use
-  //   ShardedCheckpoint::Read
+  //   kUnsupported: a tensor of unread(); or the file is encrypted and the parameter is not a text;
+  //   use ShardedCheckpoint::Read
   Result<std::vector<std::span<const std::byte>>> View(std::string_view name) const;
 
   // Returns whether each span of View(name) begins at a multiple of the element size, so that it
@@ -237,6 +241,9 @@ class ShardedCheckpoint {
   const std::vector<std::string>& notes() const;  // need no action
   // Texts and MapTensors, in the order of the files.
   const std::vector<TensorInfo>& others() const;
+  // Tensors that are known to be unreadable, by name. They are not among tensors(); warnings()
+  // names them.
+  const std::vector<UnreadTensor>& unread() const;
   // "EPOCH_STEP" if the names of all files have it, else empty.
   std::string step() const;
   // The files that the tensors are read from, by rank. In a folder of full tensors the file
@@ -257,6 +264,7 @@ class ShardedCheckpoint {
   //   kNotFound, kChanged, kIo
   //   kInvalidArgument: the box leaves the tensor, or the destination has another size
   //   kMismatch: shards disagree, or no file holds a part
+  //   kUnsupported: the tensor cannot be read, as those of unread()
   Status Read(std::string_view name, const Box& box, std::span<std::byte> destination) const;
 
   // Reads several boxes side by side on run.jobs threads, large boxes in pieces. Names, boxes and

@@ -80,7 +80,7 @@ enum class WarningCode {
   kUnmatchedParameters = 5,  // parameters in only one of the strategies
   kWithoutLayout = 6,        // parameters that a strategy has no layout for
   kAbsentParameters = 7,     // of a strategy, in no source file
-  kLeftOut = 8,              // not held by the target's format, or not named by an index
+  kLeftOut = 8,              // not held by the target's format, not in an index, or not readable
   kOtherShapes = 9,          // a strategy states other full shapes
   kEmptyTargets = 10,        // target files without a parameter
   kUnusedPatterns = 11,      // patterns that match no parameter

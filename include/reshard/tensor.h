@@ -145,6 +145,12 @@ struct StoredArray {
   std::span<const MapTensorPart> map_tensor;  // the parts of its Values one after the other
 };
 
+// A tensor of a file that cannot be read, such as a transposed one in a file of torch.save.
+struct UnreadTensor {
+  std::string name;
+  std::string why;
+};
+
 // Returns whether the referenced values are equal.
 bool operator==(const StoredArray& a, const StoredArray& b);
 

@@ -92,6 +92,12 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
         return self._store.step or None
 
     @property
+    def unread(self) -> dict[str, str]:
+        """The tensors that are known to be unreadable, which the mapping lacks: the reason of each,
+        by name. A file of torch.save may have some, such as transposed tensors."""
+        return dict(self._store.unread)
+
+    @property
     def texts(self) -> dict[str, str]:
         """The texts of the checkpoint, which are no tensors, by name; read now."""
         return {
@@ -147,10 +153,19 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
         self._store.opened()
         number = self._numbers.get(name)
         if number is None:
+            self._check_read([name])
             near = _modules.load("difflib").get_close_matches(str(name), self._numbers, 3)
             hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
             raise _errors.UnknownTensorError(f"{name!r} is not in {self.path}{hint}")
         return Tensor(self._store, number)
+
+    def _check_read(self, names: Iterable[str]) -> None:
+        for name in names:
+            reason = self._store.unread.get(name)
+            if reason is not None:
+                raise _errors.UnsupportedError(
+                    f"{self.path}: tensor {name!r} cannot be read: {reason}"
+                )
 
     def __contains__(self, name: object) -> bool:
         return name in self._numbers
@@ -211,15 +226,17 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
     ) -> dict[str, Array]:
         """Reads full tensors, several threads side by side, and returns them by name.
 
-        `names` None: the names in `out`, or all. `out` has NumPy arrays to be filled, as
-        Tensor.read takes them, for some names or all; other names get a new array. The arrays
-        are checked before the first read. `jobs` threads; 0 is all cores, None the cores up to
+        `names` None: the names in `out`, or all, which is an error if `unread` has some. `out` has
+        NumPy arrays to be filled, as Tensor.read takes them, for some names or all; other names
+        get a new array. The arrays are checked before the first read. `jobs` threads; 0 is all cores, None the cores up to
         4. `progress` and `cancel` are as for reshard.verify. After an error, or Ctrl-C, the
         contents of the arrays have no meaning.
         """
         given: Mapping[str, NDArray[Any]] = {} if out is None else out
         if names is None:
             names = self if out is None else given
+            if out is None:
+                self._check_read(self._store.unread)
         tensors = {name: self[name] for name in names}
         arrays = {
             name: tensor.destination(tensor.shape, given.get(name), f"out[{name!r}]")

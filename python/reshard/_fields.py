@@ -55,6 +55,7 @@ __all__ = [
     "TensorType",
     "Total",
     "Totals",
+    "UnreadTensor",
     "ValueDifference",
     "WarningMessage",
     "WorkerStatus",
@@ -464,12 +465,20 @@ class StoredParameter(Result):
     content: tuple[Stretch, ...]
 
 
+class UnreadTensor(Result):
+    """A tensor of a file that cannot be read."""
+
+    name: str
+    reason: str
+
+
 class InspectedFile(Result):
     path: str
     rank: int | None
     size: int
     crc: int | None
     parameters: tuple[StoredParameter, ...]
+    unread: tuple[UnreadTensor, ...]
 
 
 class LayoutFields(Result):

@@ -118,8 +118,11 @@ class _Inspection:
                 MeasuredParameter(**vars(parameter), statistics=values.statistics)
                 for parameter, values in zip(file.parameters, measured)
             )
-            file = InspectedFile(file.path, file.rank, file.size, file.crc, tuple(parameters))
-        self._matched = self._matched or bool(file.parameters)
+            file = InspectedFile(
+                file.path, file.rank, file.size, file.crc, tuple(parameters), file.unread
+            )
+        self._matched = self._matched or bool(file.parameters or file.unread)
+        self.warnings += warnings
         self._groups += groups
         self.checkpoints.append(file)
 

@@ -72,6 +72,7 @@ class Store:
         self._opened: _reshard.Store | None = opened
         self.tensors = opened.tensors()
         self.others = opened.others()
+        self.unread = opened.unread()
         self.files = dict(opened.files())
         self.step = opened.step()
         self._strategy: Strategy | None = None  # read when it is asked for

@@ -33,7 +33,7 @@ namespace reshard::python {
 namespace {
 
 // The entry of a file, with the parameters that `takes`, a function of a name, accepts; the group
-// of each; and the warnings about the file.
+// of each; and warnings of the file.
 nb::tuple Inspected(const Checkpoint& checkpoint, std::optional<int64_t> rank,
                     const nb::object& takes, const nb::dict& words) {
   InspectedFile file{.path = checkpoint.path(),
@@ -45,6 +45,11 @@ nb::tuple Inspected(const Checkpoint& checkpoint, std::optional<int64_t> rank,
     if (!nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(array.name))))) continue;
     file.parameters.push_back(&array);
     groups.append(Text(checkpoint.GroupOf(array)));
+  }
+  for (const UnreadTensor& tensor : checkpoint.unread()) {
+    if (nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(tensor.name))))) {
+      file.unread.push_back(tensor);
+    }
   }
   return nb::make_tuple(PartOf(file, {}), groups, TupleOf(checkpoint.warnings(), words));
 }

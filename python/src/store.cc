@@ -175,6 +175,15 @@ class Store {
     return parts;
   }
 
+  // The reason of each tensor that cannot be read, by name.
+  nb::dict Unread() const {
+    nb::dict unread;
+    for (const UnreadTensor& tensor : checkpoint().unread()) {
+      unread[Text(tensor.name)] = Text(tensor.why);
+    }
+    return unread;
+  }
+
   nb::object Step() const { return Text(checkpoint().step()); }
 
   nb::tuple Warnings(const nb::dict& words) const {
@@ -314,6 +323,7 @@ void AddStore(nb::module_& module) {
       .def("tensors", &Store::Tensors)
       .def("others", &Store::Others)
       .def("read_other", &Store::ReadOther, "other"_a)
+      .def("unread", &Store::Unread)
       .def("step", &Store::Step)
       .def("read_many", &Store::ReadMany, "requests"_a, "jobs"_a, "watch"_a.none())
       .def("locate", &Store::Locate, "tensor"_a, "begin"_a, "extent"_a)

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -43,6 +44,18 @@ namespace {
 
 Status NoSuchTensor(std::string_view name) {
   return NotFoundError(fmt::format("the checkpoint has no tensor {}", Quote(name)));
+}
+
+const UnreadTensor* FindUnread(const std::vector<UnreadTensor>& tensors, std::string_view name) {
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(),
+                   [name](const UnreadTensor& tensor) { return tensor.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+Status CannotRead(std::string_view where, const UnreadTensor& tensor) {
+  return UnsupportedError(
+      fmt::format("{}: tensor {} cannot be read: {}", where, Quote(tensor.name), tensor.why));
 }
 
 Result<bool> IsEncrypted(SourceFiles& files, FileId id) {
@@ -151,6 +164,15 @@ struct Checkpoint::State {
   std::shared_ptr<const std::byte> map;
   std::unique_ptr<CopiedTexts> texts = nullptr;  // of a file that is not mapped
   std::vector<Warning> warnings = {};
+  // Of a file that was not opened, but told by the metadata of its folder: `place` in the list.
+  struct Told {
+    RankFiles listed;
+    size_t place = 0;
+    std::shared_ptr<const EncryptionKey> key;
+    std::mutex mutex;
+    std::optional<Checkpoint> opened = {};  // guarded by mutex
+  };
+  std::unique_ptr<Told> told = nullptr;
 
   const IndexedFile& index() const { return own ? *own : *table; }
 
@@ -158,6 +180,11 @@ struct Checkpoint::State {
                                         const std::shared_ptr<const FileTable>&);
   static Result<Checkpoint> Open(const std::string& path, std::shared_ptr<const EncryptionKey> key,
                                  ReadTable* read_table, Purpose purpose);
+  // Opens a file of `listed`, which are indexed.
+  static Result<Checkpoint> OpenListed(const RankFiles& listed, size_t place,
+                                       std::shared_ptr<const EncryptionKey> key);
+  // Returns `file`, or the opened one if it was told by metadata.
+  static Result<const Checkpoint*> OpenTold(const Checkpoint& file);
 };
 
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -181,8 +208,6 @@ Result<Checkpoint> Checkpoint::State::Open(const std::string& path,
     state->path = path;
     RESHARD_ASSIGN_OR_RETURN(state->own, read_table(*files, id, {}, nullptr));
     if (purpose == Purpose::kValues) {
-      RESHARD_RETURN_IF_ERROR(CheckNoneUnread(
-          *state->own, path, [](const std::string& /*name*/) -> Result<bool> { return true; }));
       RESHARD_RETURN_IF_ERROR(CheckHoldsNoPart(path, *state->own, {}, LoneParts::kRefused));
     }
     state->warnings = ListingWarnings(path, *state->own);
@@ -212,26 +237,56 @@ Result<Checkpoint> Checkpoint::Open(const RankFiles& listed, size_t place,
                : State::Open(path, std::move(key), ReadFileTable, Purpose::kListing);
   }
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
-    OpenedSource& folder = *listed.indexed->source;
+    const OpenedSource& folder = *listed.indexed->source;
     const ChosenFile& file = folder.chosen()[place];
-    const std::string& path = folder.path(file);
-    Result<TableHandle> found = folder.tables().Get(file.id);
-    if (found.status().code() == StatusCode::kNotFound && folder.index()) {
-      return NotFoundError(fmt::format("{}: is not there, but {} names it; complete the folder",
-                                       Escape(path), folder.index()->relative_path));
-    }
-    RESHARD_ASSIGN_OR_RETURN(TableHandle table, std::move(found));
-    RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<const std::byte> map, MapOf(path));
-    // The map has the indexed file.
-    RESHARD_RETURN_IF_ERROR(folder.files().VerifyUnchanged({&file.id, 1}));
-    auto state = std::make_unique<State>(
-        State{path, listed.indexed, std::move(table), std::nullopt, std::move(map)});
-    if (state->map == nullptr) {
-      auto files = std::make_unique<SourceFiles>(SourceFiles::Options{.max_open = 1, .key = key});
-      const FileId id = files->Add(path, file.identity);
-      state->texts = std::make_unique<CopiedTexts>(std::move(files), id);
-    }
+    RESHARD_ASSIGN_OR_RETURN(std::optional<IndexedFile> told, folder.Tell(file));
+    if (!told) return State::OpenListed(listed, place, std::move(key));
+    auto state = std::make_unique<State>();
+    state->path = folder.path(file);
+    state->own = std::move(told);
+    state->told = std::make_unique<State::Told>();
+    state->told->listed = {.files = {}, .indexed = listed.indexed};
+    state->told->place = place;
+    state->told->key = std::move(key);
     return Checkpoint(std::move(state));
+  });
+}
+
+Result<Checkpoint> Checkpoint::State::OpenListed(const RankFiles& listed, size_t place,
+                                                 std::shared_ptr<const EncryptionKey> key) {
+  OpenedSource& folder = *listed.indexed->source;
+  const ChosenFile& file = folder.chosen()[place];
+  auto state = std::make_unique<State>();
+  state->path = folder.path(file);
+  state->folder = listed.indexed;
+  Result<TableHandle> found = folder.tables().Get(file.id);
+  if (found.status().code() == StatusCode::kNotFound && folder.index()) {
+    return NotFoundError(fmt::format("{}: is not there, but {} names it; complete the folder",
+                                     Escape(state->path), folder.index()->relative_path));
+  }
+  RESHARD_ASSIGN_OR_RETURN(state->table, std::move(found));
+  RESHARD_ASSIGN_OR_RETURN(state->map, MapOf(state->path));
+  // The map has the indexed file.
+  RESHARD_RETURN_IF_ERROR(folder.files().VerifyUnchanged({&file.id, 1}));
+  if (state->map == nullptr) {
+    auto files =
+        std::make_unique<SourceFiles>(SourceFiles::Options{.max_open = 1, .key = std::move(key)});
+    const FileId id = files->Add(state->path, file.identity);
+    state->texts = std::make_unique<CopiedTexts>(std::move(files), id);
+  }
+  return Checkpoint(std::move(state));
+}
+
+Result<const Checkpoint*> Checkpoint::State::OpenTold(const Checkpoint& file) {
+  if (file.state_->told == nullptr) return &file;
+  return CatchOutOfMemory([&]() -> Result<const Checkpoint*> {
+    Told& told = *file.state_->told;
+    const std::lock_guard lock(told.mutex);
+    if (!told.opened) {
+      RESHARD_ASSIGN_OR_RETURN(Checkpoint opened, OpenListed(told.listed, told.place, told.key));
+      told.opened.emplace(std::move(opened));
+    }
+    return &*told.opened;
   });
 }
 
@@ -256,9 +311,19 @@ std::optional<uint64_t> Checkpoint::crc() const {
   return crc ? std::optional(crc->value) : std::nullopt;
 }
 
+const std::vector<UnreadTensor>& Checkpoint::unread() const {
+  return state_->index().beside().unread;
+}
+const std::vector<Warning>& Checkpoint::warnings() const { return state_->warnings; }
+
 Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_view name) const {
+  RESHARD_ASSIGN_OR_RETURN(const Checkpoint* const opened, State::OpenTold(*this));
+  if (opened != this) return opened->View(name);
   const StoredArray* parameter = Find(name);
   if (parameter == nullptr) {
+    if (const UnreadTensor* const tensor = FindUnread(unread(), name)) {
+      return CannotRead(Escape(path()), *tensor);
+    }
     return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
   }
   if (state_->map == nullptr && parameter->kind == ArrayKind::kText) {
@@ -281,6 +346,8 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
 }
 
 Result<bool> Checkpoint::IsAligned(std::string_view name) const {
+  RESHARD_ASSIGN_OR_RETURN(const Checkpoint* const opened, State::OpenTold(*this));
+  if (opened != this) return opened->IsAligned(name);
   const StoredArray* parameter = Find(name);
   if (parameter == nullptr) {
     return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
@@ -298,6 +365,7 @@ struct ShardedCheckpoint::State {
   std::unique_ptr<OpenedSource> source;
   std::vector<ShardedCheckpoint::Tensor> tensors;
   std::vector<TensorInfo> others;
+  std::vector<UnreadTensor> unread;
   std::vector<RankFiles::File> files;
   std::vector<Warning> warnings;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
@@ -305,6 +373,12 @@ struct ShardedCheckpoint::State {
   static Result<ShardedCheckpoint> Open(const SourceSpec& spec,
                                         IoChoice::Source io = IoChoice::Source::kAuto);
   Status List();
+  // Returns the error that there is no tensor `name`, or that it cannot be read.
+  Status NoTensor(std::string_view name) const;
+  // Returns the copies that fill a box of a tensor. Errors: as Read.
+  Result<std::vector<BlockCopy>> CopiesFrom(std::string_view name, const Box& box) const;
+  // Returns `status` of reading a tensor, or that its file turned out to hold it unreadable.
+  Status AfterReading(const Status& status, std::string_view name) const;
   // Fails unless there is such a tensor, with such a box, and of `bytes` bytes if given. Returns
   // the bytes.
   Result<uint64_t> CheckBox(std::string_view name, const Box& box,
@@ -322,7 +396,10 @@ Status ShardedCheckpoint::State::List() {
       MindSporeTarget(source->tensors(), source->rule(), "", Selection::Unmatched::kCopy)
           .NamesInOrder(0));
   PlanFindings findings;
+  const std::map<std::string, std::string> unreadable = source->Unread();
+  for (const auto& [name, why] : unreadable) unread.push_back({name, why});
   for (const std::string& name : names) {
+    if (unreadable.contains(name)) continue;  // a part of it at least
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));
     findings.Add(tensor);
     if (tensor.kind == ArrayKind::kTensor) {
@@ -336,10 +413,31 @@ Status ShardedCheckpoint::State::List() {
   return {};
 }
 
+Status ShardedCheckpoint::State::NoTensor(std::string_view name) const {
+  const UnreadTensor* const tensor = FindUnread(unread, name);
+  return tensor == nullptr ? NoSuchTensor(name) : CannotRead(Escape(source->spec().path), *tensor);
+}
+
+Result<std::vector<BlockCopy>> ShardedCheckpoint::State::CopiesFrom(std::string_view name,
+                                                                    const Box& box) const {
+  RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));
+  Result<std::vector<BlockCopy>> copies = CopiesOf(source->tensors(), tensor, box);
+  if (!copies.ok()) return AfterReading(copies.status(), name);
+  return copies;
+}
+
+Status ShardedCheckpoint::State::AfterReading(const Status& status, std::string_view name) const {
+  if (status.code() != StatusCode::kMismatch) return status;
+  const std::map<std::string, std::string> unreadable = source->Unread();
+  const auto found = unreadable.find(std::string(name));
+  if (found == unreadable.end()) return status;
+  return CannotRead(Escape(source->spec().path), {found->first, found->second});
+}
+
 Result<uint64_t> ShardedCheckpoint::State::CheckBox(std::string_view name, const Box& box,
                                                     std::optional<uint64_t> bytes) const {
   const auto found = by_name.find(name);
-  if (found == by_name.end()) return NoSuchTensor(name);
+  if (found == by_name.end()) return NoTensor(name);
   const ShardedCheckpoint::Tensor& tensor = tensors[found->second];
   if (!IsBoxOf(box, tensor.shape)) {
     return InvalidArgumentError(fmt::format("parameter {}: box {} is not in the full shape {}",
@@ -359,7 +457,7 @@ Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec,
     auto state = std::make_unique<State>();
     SourceLimits limits;
     limits.access = AccessOf(io);
-    RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource(spec, {}, limits));
+    RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource(spec, {.lists_unread = true}, limits));
     RESHARD_RETURN_IF_ERROR(state->List());
     state->files = ListFiles(*state->source);
     state->warnings = state->source->warnings();
@@ -385,6 +483,8 @@ const std::vector<ShardedCheckpoint::Tensor>& ShardedCheckpoint::tensors() const
 }
 const std::vector<TensorInfo>& ShardedCheckpoint::others() const { return state_->others; }
 
+const std::vector<UnreadTensor>& ShardedCheckpoint::unread() const { return state_->unread; }
+
 const ShardedCheckpoint::Tensor* ShardedCheckpoint::Find(std::string_view name) const {
   const auto found = state_->by_name.find(name);
   return found == state_->by_name.end() ? nullptr : &state_->tensors[found->second];
@@ -399,7 +499,7 @@ const std::vector<RankFiles::File>& ShardedCheckpoint::files() const { return st
 Result<std::vector<ShardedCheckpoint::Shard>> ShardedCheckpoint::Shards(
     std::string_view name) const {
   return CatchOutOfMemory([&]() -> Result<std::vector<ShardedCheckpoint::Shard>> {
-    if (Find(name) == nullptr) return NoSuchTensor(name);
+    if (Find(name) == nullptr) return state_->NoTensor(name);
     const Source& source = state_->source->tensors();
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
     RESHARD_ASSIGN_OR_RETURN(std::vector<Source::HeldPart> parts, source.PartsOf(tensor));
@@ -417,8 +517,7 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
   return CatchOutOfMemory([&]() -> Status {
     RESHARD_RETURN_IF_ERROR(state_->CheckBox(name, box, destination.size()).status());
     const Source& source = state_->source->tensors();
-    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, CopiesOf(source, tensor, box));
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, state_->CopiesFrom(name, box));
     SourceFiles& files = source.files();
     RESHARD_RETURN_IF_ERROR(Gather(files, copies, 0, destination));
     const std::vector<FileId> used = FilesOf(copies);
@@ -446,9 +545,8 @@ Status ShardedCheckpoint::Read(std::span<const ShardedCheckpoint::BoxRead> boxes
     std::set<FileId> used;  // guarded by `mutex`
     const auto read_piece = [&](size_t index, ByteRange piece, const std::stop_token&) -> Status {
       const ShardedCheckpoint::BoxRead& read = boxes[index];
-      RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(read.name));
       RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
-                               CopiesOf(source, tensor, read.box));
+                               state_->CopiesFrom(read.name, read.box));
       const std::span<std::byte> part = read.destination.subspan(piece.offset, piece.length);
       MakePagesPresent(part);
       RESHARD_RETURN_IF_ERROR(Gather(files, copies, piece.offset, part));
@@ -469,10 +567,11 @@ Result<std::vector<ShardedCheckpoint::Part>> ShardedCheckpoint::Locate(std::stri
     RESHARD_RETURN_IF_ERROR(state_->CheckBox(name, box, std::nullopt).status());
     const Source& source = state_->source->tensors();
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
-    RESHARD_ASSIGN_OR_RETURN(std::vector<PlacedPiece> pieces, source.Cover(tensor, box, 0));
+    Result<std::vector<PlacedPiece>> pieces = source.Cover(tensor, box, 0);
+    if (!pieces.ok()) return state_->AfterReading(pieces.status(), name);
     std::vector<ShardedCheckpoint::Part> parts;
-    parts.reserve(pieces.size());
-    for (PlacedPiece& piece : pieces) {
+    parts.reserve(pieces->size());
+    for (PlacedPiece& piece : *pieces) {
       parts.push_back(
           {std::move(piece.box), piece.rank, source.PathOf(piece.file), std::move(piece.content)});
     }
@@ -556,8 +655,9 @@ Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& su
     RankFiles files;
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
     if (kind == PathKind::kDirectory && suffix.empty()) {
-      RESHARD_ASSIGN_OR_RETURN(auto source, OpenOfFamily({.path = folder}, {.opens_any_file = true},
-                                                         {.lone_parts = LoneParts::kTaken}));
+      RESHARD_ASSIGN_OR_RETURN(
+          auto source, OpenOfFamily({.path = folder}, {.opens_any_file = true, .lists_unread = true},
+                                    {.lone_parts = LoneParts::kTaken}));
       if (source != nullptr) {
         files.files = ListFiles(*source);
         files.warnings = source->warnings();

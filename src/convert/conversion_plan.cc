@@ -476,7 +476,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   RESHARD_RETURN_IF_ERROR(planning.Plan(ranks));
   planning.AddSources();
   if (stop.stop_requested()) return CancelledError("stopped while planning");
-  findings.left_out.merge(source.UnreadNames());
+  for (const auto& [name, why] : source.Unread()) findings.left_out.insert(name);
   RESHARD_ASSIGN_OR_RETURN(ChoiceFindings choice,
                            FindingsOf(target.choice(), source.rule(), findings));
   Findings& told = plan.findings;

@@ -2,19 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "src/base/quote.h"
 #include "src/convert/lone_parts.h"
 
 namespace reshard {
-
-Warning OtherValuesWarning(const std::string& files, uint64_t values) {
-  return {WarningCode::kLeftOut,
-          fmt::format(
-              "{}: {}, and not read", files,
-              values == 1
-                  ? "1 value is a number, a text or an object, not a tensor"
-                  : fmt::format("{} values are numbers, texts and objects, not tensors", values))};
-}
 
 std::vector<Warning> ListingWarnings(const std::string& path, const IndexedFile& file) {
   std::vector<Warning> warnings;
@@ -27,17 +20,10 @@ std::vector<Warning> ListingWarnings(const std::string& path, const IndexedFile&
                      Quote(parts.front().name), ToString(parts.front().full_shape),
                      AdviceForRanks(path, parts.front()))});
   }
-  FirstFew unread;
-  for (const UnreadTensor& tensor : file.beside().unread) {
-    unread.Add(fmt::format("{} ({})", Quote(tensor.name), tensor.why));
-  }
-  if (unread.count() > 0) {
-    warnings.push_back({WarningCode::kLeftOut,
-                        fmt::format("{}: {} of its tensors cannot be read, and left out: {}",
-                                    Escape(path), unread.count(), unread.Joined())});
-  }
-  if (file.beside().values > 0) {
-    warnings.push_back(OtherValuesWarning(Escape(path), file.beside().values));
+  const BesideArrays& beside = file.beside();
+  if (!beside.unread.empty()) warnings.push_back(WarningOfUnread(Escape(path), beside.unread));
+  for (Warning& warning : WarningsOfOthers({{path, &beside}})) {
+    warnings.push_back(std::move(warning));
   }
   return warnings;
 }

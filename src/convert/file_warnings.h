@@ -4,7 +4,6 @@
 #ifndef RESHARD_SRC_CONVERT_FILE_WARNINGS_H_
 #define RESHARD_SRC_CONVERT_FILE_WARNINGS_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,9 +11,6 @@
 #include "src/source/indexed_file.h"
 
 namespace reshard {
-
-// Returns the warning that `values` values of the files `files`, which are escaped, are not read.
-Warning OtherValuesWarning(const std::string& files, uint64_t values);
 
 // Returns the warnings about the file at `path` that a listing of its arrays needs: parts of
 // tensors, tensors that cannot be read, and other values.

@@ -81,6 +81,7 @@ Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const
 
 Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, bool may_be_ranks) {
   spec_ = InRunFolder(given, notes_);
+  lists_unread_ = use.lists_unread;
   const SourceSpec& spec = spec_;
   if (!use.choice.TakesAll()) {
     wants_ = [choice = use.choice](std::string_view name) { return choice.Takes(name); };
@@ -106,6 +107,7 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
   if (!source_strategy_) RESHARD_RETURN_IF_ERROR(FitTargetNames(use.choice.renaming()));
   if (!is_known_) WarnOfUnusedKey();  // it looks into all files
   if (found_.looks_into_all) RESHARD_RETURN_IF_ERROR(LookIntoAll(use.opens_any_file));
+  WarnOfUnread();
   return true;
 }
 
@@ -116,12 +118,14 @@ Result<bool> OpenedSource::FindAmongFamilies(const SourceSpec& spec, const Sourc
                         .names = names_,
                         .wants = wants_,
                         .files_may_be_missing = use.opens_any_file,
+                        .lists_unread = use.lists_unread,
                         .files = files_,
                         .memory = memory_};
   for (const SourceFinder find : kFamilies) {
     RESHARD_ASSIGN_OR_RETURN(std::optional<FoundSource> found, find(request));
     if (!found) continue;
     found_ = *std::move(found);
+    for (const UnreadTensor& tensor : found_.unread) unread_.emplace(tensor.name, tensor.why);
     return true;
   }
   return false;
@@ -312,27 +316,23 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
   }
   if (table.beside().values > 0) {
     const std::lock_guard lock(mutex_);
-    others_.insert_or_assign(file, table.beside().values);
+    others_.insert_or_assign(file, BesideArrays{table.beside().values, table.beside().objects});
   }
-  const Status none_unread =
-      CheckNoneUnread(table, files_.path(file), [this](const std::string& name) -> Result<bool> {
-        RESHARD_ASSIGN_OR_RETURN(const bool is_wanted, WantsOfFile(name));
-        if (is_wanted) return true;
-        std::string made;
-        RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                                 names_.from_files.NewName(name, made));
-        const std::lock_guard lock(mutex_);
-        unread_.insert(*new_name);
-        return false;
-      });
-  if (!none_unread.ok()) {
-    return none_unread.WithMessage(none_unread.message() + ", or leave it out with `exclude`");
-  }
+  if (!table.beside().unread.empty()) RESHARD_RETURN_IF_ERROR(TakeUnread(table));
   if (!names_.empty()) {
     RESHARD_ASSIGN_OR_RETURN(table, WithNames(std::move(table), names_, files_.path(file)));
   }
   if (!found_.tables) return table;
   return found_.tables->Choose(std::move(table), files_.path(file));
+}
+
+Result<std::optional<IndexedFile>> OpenedSource::Tell(const ChosenFile& file) const {
+  std::optional<IndexedFile> table;
+  if (!found_.tables) return table;
+  RESHARD_ASSIGN_OR_RETURN(table, found_.tables->Tell(files_, file));
+  if (!table || names_.empty()) return table;
+  RESHARD_ASSIGN_OR_RETURN(table, WithNames(*std::move(table), names_, files_.path(file.id)));
+  return table;
 }
 
 Result<bool> OpenedSource::WantsOfFile(const std::string& name) const {
@@ -375,24 +375,51 @@ std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {
   return saved_offsets_;
 }
 
-std::set<std::string> OpenedSource::UnreadNames() const {
-  std::set<std::string> names = found_.unread;
+Status OpenedSource::TakeUnread(IndexedFile& table) {
+  BesideArrays beside = table.beside();
+  for (UnreadTensor& tensor : beside.unread) {
+    std::string made;
+    RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
+                             names_.from_files.NewName(tensor.name, made));
+    tensor.name = *new_name;
+  }
+  table.set_beside(std::move(beside));
+  if (!lists_unread_) {
+    const Status status = CheckNoneUnread(
+        table, files_.path(table.file()),
+        [this](const std::string& name) -> Result<bool> { return !wants_ || wants_(name); });
+    if (!status.ok()) {
+      return status.WithMessage(status.message() + ", or leave it out with `exclude`");
+    }
+  }
   const std::lock_guard lock(mutex_);
-  names.insert(unread_.begin(), unread_.end());
-  return names;
+  for (const UnreadTensor& tensor : table.beside().unread) {
+    unread_.emplace(tensor.name, tensor.why);
+  }
+  return {};
+}
+
+std::map<std::string, std::string> OpenedSource::Unread() const {
+  const std::lock_guard lock(mutex_);
+  return unread_;
 }
 
 std::vector<Warning> OpenedSource::warnings() const {
   std::vector<Warning> warnings = found_.warnings;
   const std::lock_guard lock(mutex_);
-  uint64_t others = 0;
-  FirstFew files;
-  for (const auto& [file, count] : others_) {
-    others += count;
-    files.Add(Escape(files_.path(file)));
-  }
-  if (others > 0) warnings.push_back(OtherValuesWarning(files.Joined(), others));
+  std::vector<BesideOfFile> files;
+  files.reserve(others_.size());
+  for (const auto& [file, beside] : others_) files.push_back({files_.path(file), &beside});
+  for (Warning& warning : WarningsOfOthers(files)) warnings.push_back(std::move(warning));
   return warnings;
+}
+
+void OpenedSource::WarnOfUnread() {
+  if (!lists_unread_ || unread_.empty()) return;
+  std::vector<UnreadTensor> unread;
+  unread.reserve(unread_.size());
+  for (const auto& [name, why] : unread_) unread.push_back({name, why});
+  found_.warnings.push_back(WarningOfUnread(SourceName(spec_), unread));
 }
 
 size_t OpenedSource::Askers(size_t workers) const {

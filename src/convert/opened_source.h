@@ -58,6 +58,9 @@ struct SourceUse {
   // The files of ranks, if another process has found them: then no folder is listed, and only the
   // files that are needed are opened.
   const std::vector<KnownFile>* known = nullptr;
+  // Tensors that cannot be read are only listed (OpenedSource::Unread). Otherwise, opening a file
+  // with one that `choice` takes is an error.
+  bool lists_unread = false;
 };
 
 // Limits for the parts of a source, and the access to files.
@@ -137,10 +140,13 @@ class OpenedSource {
   void set_states_redundancy() { states_redundancy_ = true; }
   // As CoveredByCrc of indexed_file.h.
   Result<std::optional<uint64_t>> CoveredByCrc(FileId file);
+  // As FamilyTables::Tell, with the names of the source.
+  Result<std::optional<IndexedFile>> Tell(const ChosenFile& file) const;
   // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
   std::map<FileId, std::string> SavedOffsetsOfFiles() const;
-  // The tensors of files that were opened that cannot be read, and are not asked for.
-  std::set<std::string> UnreadNames() const;
+  // The tensors that cannot be read, of files that were opened and by the metadata of a family:
+  // those that are not asked for; all with SourceUse::lists_unread.
+  std::map<std::string, std::string> Unread() const;  // why not, by name
   // As FoundSource has them.
   bool files_are_numbered() const { return found_.files_are_numbered; }
   const std::optional<ChosenFile>& index() const { return found_.index; }
@@ -191,6 +197,10 @@ class OpenedSource {
   void TakeEmptyFiles(const std::string& name);
   // Opens each file and reports those that do not fit.
   Status LookIntoAll(bool opens_any_file);
+  void WarnOfUnread();  // once all files were opened
+  // Gives tensors of a table that cannot be read their names in the source. Errors: kUnsupported if
+  // one is asked for.
+  Status TakeUnread(IndexedFile& table);
   Status TakeNames(const Renames& name_map);
   // Takes the name of an array in its file.
   Result<bool> WantsOfFile(const std::string& name) const;
@@ -218,12 +228,13 @@ class OpenedSource {
   std::optional<Source> tensors_;
   bool each_alone_ = false;
   bool is_known_ = false;
+  bool lists_unread_ = false;     // as SourceUse has it
   bool has_empty_files_ = false;  // of ranks without parameters
   std::atomic<bool> states_redundancy_ = false;
   mutable std::mutex mutex_;
   std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
-  std::map<FileId, uint64_t> others_;            // likewise; BesideArrays::values
-  std::set<std::string> unread_;                 // likewise
+  std::map<FileId, BesideArrays> others_;        // likewise; without unread tensors
+  std::map<std::string, std::string> unread_;    // likewise; why, by name
   std::set<FileId> opened_known_;                // guarded by mutex_
   std::optional<TrainingStep> step_;
   std::vector<std::string> notes_;

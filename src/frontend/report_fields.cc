@@ -389,6 +389,13 @@ class Fields {
     End();
   }
 
+  void Put(const UnreadTensor& tensor) {
+    Begin("UnreadTensor", {}, "A tensor of a file that cannot be read.")
+        .Add("name", tensor.name)
+        .Add("reason", tensor.why)
+        .End();
+  }
+
   void Put(const InspectedFile& file) {
     Begin("InspectedFile")
         .Add("path", file.path)
@@ -402,7 +409,7 @@ class Fields {
       PutStored(*file.parameters[i], i < file.statistics.size() ? &file.statistics[i] : nullptr);
     }
     to_.EndList();
-    End();
+    Add("unread", file.unread).End();
   }
 
   void Put(const Inspection& inspection) {

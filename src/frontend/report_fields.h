@@ -103,6 +103,7 @@ struct InspectedFile {
   std::vector<const StoredArray*> parameters = {};  // that are shown
   // For each parameter, if they were measured.
   std::vector<StatisticsReport::Parameter> statistics = {};
+  std::vector<UnreadTensor> unread = {};  // of those that would be shown
 };
 
 // A layout of a strategy, which has to outlive it.

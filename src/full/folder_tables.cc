@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "format/container/file_table.h"
@@ -94,6 +95,8 @@ FolderTables::FolderTables(WeightMap weights, std::optional<int64_t> rest, std::
 Result<IndexedFile> FolderTables::Choose(IndexedFile read, const std::string& path) {
   const int64_t number = numbers_.at(read.file());
   const bool is_rest = rest_ == number;
+  std::unordered_set<std::string_view> unread;
+  for (const UnreadTensor& tensor : read.beside().unread) unread.insert(tensor.name);
   Note note;
   size_t kept = 0;
   if (!is_rest) {
@@ -101,7 +104,7 @@ Result<IndexedFile> FolderTables::Choose(IndexedFile read, const std::string& pa
     std::vector<std::string> lost;
     for (const std::string_view name : expected) {
       const StoredArray* const array = read.Find(name);
-      if (array == nullptr && wants_ && !wants_(name)) {
+      if (array == nullptr && ((wants_ && !wants_(name)) || unread.contains(name))) {
         note.lacks_any = true;
       } else if (array == nullptr) {
         lost.push_back(Quote(std::string(name)));

@@ -18,6 +18,7 @@
 #include "format/dcp/dcp_container.h"
 #include "format/dcp/dcp_names.h"
 #include "format/dcp/dcp_reader.h"
+#include "format/pickle/pickle_expansion.h"
 #include "src/base/natural_order.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -76,6 +77,7 @@ class DcpOpener {
     has_all_ = names.front().first < 0;
     if (has_all_) names.resize(1);
     if (!request_.files_may_be_missing) RESHARD_RETURN_IF_ERROR(CheckAllRanks(names));
+    uint64_t bytes = 0;
     for (const auto& [rank, name] : names) {
       RESHARD_ASSIGN_OR_RETURN(const ChosenFile file,
                                PinFile(request_, folder_.below + name, rank));
@@ -85,7 +87,9 @@ class DcpOpener {
       RESHARD_ASSIGN_OR_RETURN(DcpMetadata metadata,
                                ReadDcpMetadata(BytesOf(reader, paths_.back()), request_.memory));
       metadata_.push_back(std::make_unique<const DcpMetadata>(std::move(metadata)));
+      bytes += file.identity.size();
     }
+    expansion_.emplace(bytes);
     return {};
   }
 
@@ -107,6 +111,7 @@ class DcpOpener {
   // Finds the tensors of all metadata files, which agree on them.
   Status JoinTensors() {
     std::unordered_map<std::string, size_t> known;  // by name in the source
+    std::set<std::string> known_unread;
     for (size_t m = 0; m < metadata_.size(); ++m) {
       const std::vector<DcpTensor>& all = metadata_[m]->tensors;
       for (size_t t = 0; t < all.size(); ++t) {
@@ -114,6 +119,9 @@ class DcpOpener {
         RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
                                  request_.names.from_files.NewName(all[t].name, made));
         RESHARD_ASSIGN_OR_RETURN(const bool is_read, CanRead(all[t], *name, m));
+        if (!is_read && (known_unread.insert(*name).second)) {
+          found_.unread.push_back({*name, all[t].unsupported});
+        }
         if (!is_read) continue;
         const auto [place, is_new] = known.try_emplace(*name, tensors_.size());
         if (is_new) tensors_.push_back({*name, {}});
@@ -126,15 +134,15 @@ class DcpOpener {
       }
     }
     if (!tensors_.empty()) return {};
+    if (request_.lists_unread && !found_.unread.empty()) {
+      return UnsupportedError(WarningOfUnread(Escape(PathOf(0)), found_.unread).message);
+    }
     return MismatchError(fmt::format("{}: names no tensor", Escape(PathOf(0))));
   }
 
   Result<bool> CanRead(const DcpTensor& tensor, const std::string& name, size_t metadata) {
     if (tensor.dtype) return true;
-    if (!IsWanted(request_, name)) {
-      found_.unread.insert(name);
-      return false;
-    }
+    if (request_.lists_unread || !IsWanted(request_, name)) return false;
     return UnsupportedError(fmt::format("{}: {}: cannot be read: {}; leave it out with `exclude`",
                                         Escape(PathOf(metadata)), Quote(tensor.name),
                                         tensor.unsupported));
@@ -253,6 +261,8 @@ class DcpOpener {
     const std::string in_file = located.array.Name();
     RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
                              request_.names.from_files.NewName(in_file, made));
+    // Each chunk repeats the tensor's name, which may be long.
+    RESHARD_RETURN_IF_ERROR(InFile(PathOf(0), expansion_->Take(name->size())));
     parts_.AddPart(number, box, box.extent, {located.file, *name});
     return {};
   }
@@ -355,6 +365,7 @@ class DcpOpener {
   std::vector<std::vector<uint32_t>> numbers_;  // of the files of each metadata
   std::vector<std::vector<DcpArray>> arrays_;   // that are wanted, by file
   PartListBuilder parts_;
+  std::optional<PickleExpansion> expansion_;  // of all metadata
   uint64_t chunks_ = 0;
 };
 

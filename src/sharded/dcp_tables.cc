@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <span>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "format/container/file_table.h"
@@ -61,13 +63,22 @@ class ItemsAhead {
   ByteRange open_;  // not asked for yet
 };
 
-// Says which tensor it is.
-Status OfTensor(const Status& status, std::string_view name) {
-  if (status.code() == StatusCode::kUnsupported) {
-    return status.WithMessage(
-        fmt::format("{} (tensor {}); leave it out with `exclude`", status.message(), Quote(name)));
+// Returns a message about a file without its path, which others say.
+std::string WithoutPath(const Status& status, std::string_view path) {
+  std::string_view message = status.message();
+  const std::string before = Escape(path);
+  if (message.starts_with(before)) {
+    message.remove_prefix(std::min(message.size(), before.size() + 2));  // ": " or ", "
   }
-  return status.WithMessage(fmt::format("{} (tensor {})", status.message(), Quote(name)));
+  return std::string(message);
+}
+
+Result<IndexedFile> Indexed(FileId file, std::string_view path, uint64_t size, TableOfFile read) {
+  if (const auto twice = read.table->FindTwice()) {
+    return MismatchError(fmt::format("{}: two arrays would have the name {}; rename the tensor",
+                                     Escape(path), Quote(twice->first->name)));
+  }
+  return IndexedFile(file, size, std::move(read));
 }
 
 }  // namespace
@@ -89,21 +100,26 @@ Result<IndexedFile> DcpTables::Read(SourceFiles& files, FileId file, const Memor
   const std::span<const DcpArray> arrays = arrays_[static_cast<size_t>(numbers_.at(file))];
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
   const FileBytes bytes = BytesOf(reader, files.path(file));
-  for (const DcpArray& array : arrays) {
-    if (array.range().end() <= bytes.size) continue;
-    return CorruptError(fmt::format(
-        "{}: has {} bytes, but {} lists {} bytes at offset {} ({}); copy the file again",
-        Escape(bytes.path), bytes.size, Escape(path_), array.range().length, array.range().offset,
-        Quote(array.tensor->name)));
-  }
+  RESHARD_RETURN_IF_ERROR(CheckInside(arrays, bytes.path, bytes.size));
   TableOfFile read;
   TableBuilder builder(kDcpContainer);
+  std::unordered_set<std::string_view> names_unread;  // a tensor may have several chunks
   ItemsAhead ahead(bytes, arrays);
   for (size_t i = 0; i < arrays.size(); ++i) {
     const DcpArray& array = arrays[i];
     RESHARD_RETURN_IF_ERROR(ahead.Reach(i));
     const Result<TorchTensorItem> read_item = ReadTensorItem(bytes, array.range(), memory);
-    if (!read_item.ok()) return OfTensor(read_item.status(), array.tensor->name);
+    const std::string& tensor = array.tensor->name;
+    if (read_item.status().code() == StatusCode::kUnsupported) {
+      if (names_unread.insert(tensor).second) {
+        read.beside.unread.push_back({tensor, WithoutPath(read_item.status(), bytes.path)});
+      }
+      continue;
+    }
+    if (!read_item.ok()) {
+      return read_item.status().WithMessage(
+          fmt::format("{} (tensor {})", read_item.status().message(), Quote(tensor)));
+    }
     const TorchTensorItem& item = *read_item;
     const Shape extent = array.box().extent;
     if (item.dtype != array.tensor->dtype || item.shape != extent) {
@@ -126,11 +142,44 @@ Result<IndexedFile> DcpTables::Read(SourceFiles& files, FileId file, const Memor
     if (i % kMemoryCheckInterval == 0) RESHARD_RETURN_IF_ERROR(CheckMemory(memory));
   }
   read.table = std::move(builder).Finish();
-  if (const auto twice = read.table->FindTwice()) {
-    return MismatchError(fmt::format("{}: two arrays would have the name {}; rename the tensor",
-                                     Escape(bytes.path), Quote(twice->first->name)));
+  return Indexed(file, bytes.path, bytes.size, std::move(read));
+}
+
+Result<std::optional<IndexedFile>> DcpTables::Tell(const SourceFiles& files,
+                                                   const ChosenFile& file) const {
+  std::optional<IndexedFile> told;
+  const uint64_t size = file.identity.size();
+  if (size == 0) return told;  // it may be missing
+  const std::span<const DcpArray> arrays = arrays_[static_cast<size_t>(numbers_.at(file.id))];
+  RESHARD_RETURN_IF_ERROR(CheckInside(arrays, files.path(file.id), size));
+  TableOfFile table;
+  TableBuilder builder(kDcpContainer);
+  for (const DcpArray& array : arrays) {
+    const std::string name = array.Name();
+    const Shape extent = array.box().extent;
+    const ByteRange item = array.range();
+    builder.Add({.name = name,
+                 .dtype = *array.tensor->dtype,
+                 .shape = extent,
+                 .framed = std::span(&item, 1),
+                 .content = {},
+                 .map_tensor = {}});
   }
-  return IndexedFile(file, bytes.size, std::move(read));
+  table.table = std::move(builder).Finish();
+  RESHARD_ASSIGN_OR_RETURN(told, Indexed(file.id, files.path(file.id), size, std::move(table)));
+  return told;
+}
+
+Status DcpTables::CheckInside(std::span<const DcpArray> arrays, std::string_view path,
+                              uint64_t size) const {
+  for (const DcpArray& array : arrays) {
+    if (array.range().end() <= size) continue;
+    return CorruptError(fmt::format(
+        "{}: has {} bytes, but {} lists {} bytes at offset {} ({}); copy the file again",
+        Escape(path), size, Escape(path_), array.range().length, array.range().offset,
+        Quote(array.tensor->name)));
+  }
+  return {};
 }
 
 Result<IndexedFile> DcpTables::Choose(IndexedFile read, const std::string& /*path*/) {

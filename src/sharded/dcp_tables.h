@@ -10,7 +10,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/dcp/dcp_reader.h"
@@ -42,14 +44,20 @@ class DcpTables final : public FamilyTables {
             std::vector<std::vector<DcpArray>> arrays, std::map<FileId, int64_t> numbers,
             std::string path);
 
-  // Reads the head and the end of each item. Errors: kMismatch if an item has another tensor;
-  // kCorrupt if items lie outside of the file; as ReadTensorItem.
+  // Reads the head and the end of each item. Lists tensors that ReadTensorItem does not support.
+  // Errors: kMismatch if an item has another tensor; kCorrupt if items lie outside of the file; as
+  // ReadTensorItem.
   Result<IndexedFile> Read(SourceFiles& files, FileId file, const MemoryCheck& memory,
                            const std::shared_ptr<const FileTable>& like) const override;
+  Result<std::optional<IndexedFile>> Tell(const SourceFiles& files,
+                                          const ChosenFile& file) const override;
   // Returns `read` as it is.
   Result<IndexedFile> Choose(IndexedFile read, const std::string& path) override;
 
  private:
+  // Checks that the items of a file lie in its bytes.
+  Status CheckInside(std::span<const DcpArray> arrays, std::string_view path, uint64_t size) const;
+
   const std::vector<std::unique_ptr<const DcpMetadata>> metadata_;
   const std::vector<std::vector<DcpArray>> arrays_;
   const std::map<FileId, int64_t> numbers_;

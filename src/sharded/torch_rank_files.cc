@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -41,7 +42,8 @@ class RankCollector {
           std::string made;
           RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
                                    request_.names.from_files.NewName(name, made));
-          return IsWanted(request_, *new_name);
+          if (request_.lists_unread) unread_.insert(*new_name);
+          return !request_.lists_unread && IsWanted(request_, *new_name);
         }));
     std::unordered_map<std::string_view, const MeshTensor*> cut;
     for (const MeshTensor& tensor : file.shards().mesh) cut.emplace(tensor.name, &tensor);
@@ -61,9 +63,12 @@ class RankCollector {
     return {};
   }
 
+  // Whether a file has a tensor of this name that cannot be read, which is only listed.
+  bool IsUnread(std::string_view name) const { return unread_.contains(name); }
+
   PartList Finish() && { return std::move(parts_).Finish(); }
-  // The names of tensors that are not wanted, and whose parts do not fit.
-  std::set<std::string> TakeUnread() { return std::move(unread_); }
+  // Tensors that are not wanted, and whose parts do not fit.
+  std::vector<UnreadTensor> TakeLeftOut() { return std::move(left_out_); }
 
  private:
   struct Tensor {
@@ -83,7 +88,7 @@ class RankCollector {
     RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
                              request_.names.from_files.NewName(std::string(array.name), made));
     if (IsWanted(request_, *name)) return false;
-    unread_.insert(*name);
+    left_out_.push_back({*name, status.message()});
     return true;
   }
 
@@ -136,7 +141,8 @@ class RankCollector {
   const SourceRequest& request_;
   PartListBuilder parts_;
   std::unordered_map<std::string, Tensor> tensors_;  // by name in the source
-  std::set<std::string> unread_;
+  std::set<std::string, std::less<>> unread_;
+  std::vector<UnreadTensor> left_out_;
   uint64_t arrays_ = 0;
 };
 
@@ -225,7 +231,7 @@ Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequ
                                        [&](const ChosenFile& file, const IndexedFile& table) {
                                          return collector.Add(file.rank, table);
                                        }));
-  found.unread = collector.TakeUnread();
+  found.unread = collector.TakeLeftOut();
   PartList parts = std::move(collector).Finish();
   if (parts.tensors().empty()) {
     return MismatchError(fmt::format("{}: its files hold no tensor", Escape(request.path)));
@@ -235,7 +241,7 @@ Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequ
   for (const ChosenFile& file : found.files) ranks.files.emplace(file.rank, file.id);
   const auto path_of = [&](int64_t rank) { return request.files.path(ranks.files.at(rank)); };
   for (const PartList::Tensor& tensor : parts.tensors()) {
-    if (!IsWanted(request, tensor.name)) continue;
+    if (!IsWanted(request, tensor.name) || collector.IsUnread(tensor.name)) continue;
     RESHARD_RETURN_IF_ERROR(CheckCoverage(parts, tensor, path_of));
   }
   found.placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts));

@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +45,12 @@ class FamilyTables {
                                    const std::shared_ptr<const FileTable>& like) const {
     return ReadFileTable(files, file, memory, like);
   }
+  // Returns the table of a file without opening it, for looking at: arrays have no content, only
+  // the bytes around it. No value if only the file tells. Errors: as Read.
+  virtual Result<std::optional<IndexedFile>> Tell(const SourceFiles& /*files*/,
+                                                  const ChosenFile& /*file*/) const {
+    return std::optional<IndexedFile>();
+  }
   // Returns the part of `read` that counts. `read` is a table with the names of
   // SourceRequest::names; `path` is for messages. Errors: kMismatch if the file lacks an
   // expected tensor.
@@ -61,6 +66,9 @@ struct FoundSource {
   std::unique_ptr<const Placement> placement;
   std::unique_ptr<FamilyTables> tables;  // null: all of each file counts, as its reader reads it
   std::vector<Warning> warnings;
+  // By the family's metadata, or parts that do not fit and are not wanted; with the names of the
+  // source.
+  std::vector<UnreadTensor> unread = {};
 
   // Whether ranks are just numbers of the files, whose names have no rank.
   bool files_are_numbered = false;
@@ -70,8 +78,6 @@ struct FoundSource {
   std::vector<std::string> indexed = {};  // the paths of all files that it names, there or not
   // the rank of the file with the tensors that the index does not name
   std::optional<int64_t> rest = {};
-  // The names of tensors that cannot be read, and are not wanted.
-  std::set<std::string> unread = {};
 };
 
 // A place to look for a family, and the wanted tensors.
@@ -82,6 +88,8 @@ struct SourceRequest {
   std::function<bool(std::string_view)> wants;
   // Files may be missing. Opening a missing file reports it.
   bool files_may_be_missing = false;
+  // Wanted tensors that cannot be read are no error, but left to FoundSource::unread or to tables.
+  bool lists_unread = false;
   SourceFiles& files;  // found files are added here
   MemoryCheck memory;
 };

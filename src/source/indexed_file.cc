@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "format/container_table/container_table.h"
+#include "reshard/parameters.h"
+#include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
@@ -65,6 +67,53 @@ Status CheckNoneUnread(const IndexedFile& file, std::string_view path,
   return UnsupportedError(fmt::format(
       "{}: tensor {}: {}{}", Escape(path), Quote(first->name), first->why,
       others.count() == 0 ? "" : fmt::format(" (likewise, tensors {})", others.Joined())));
+}
+
+std::vector<Warning> WarningsOfOthers(const std::vector<BesideOfFile>& files) {
+  uint64_t others = 0;
+  FirstFew paths;
+  uint64_t bytes = 0;
+  FirstFew holding;
+  FirstFew objects;
+  for (const BesideOfFile& file : files) {
+    if (file.beside->values == 0) continue;
+    others += file.beside->values;
+    paths.Add(Escape(file.path));
+    if (!file.beside->objects.empty()) holding.Add(Escape(file.path));
+    for (const BesideObject& object : file.beside->objects) {
+      objects.Add(fmt::format("{} ({})", Quote(object.name), object.kind));
+      bytes = SaturatingAdd(bytes, object.bytes);
+    }
+  }
+  std::vector<Warning> warnings;
+  if (objects.count() > 0) {
+    warnings.push_back({WarningCode::kLeftOut,
+                        fmt::format("{}: objects hold {} of tensors that are not read: {}; save "
+                                    "their state_dict()",
+                                    holding.Joined(), FormatBytes(bytes), objects.Joined())});
+  }
+  if (others > 0) {
+    warnings.push_back(
+        {WarningCode::kLeftOut,
+         fmt::format(
+             "{}: {}, and not read", paths.Joined(),
+             others == 1
+                 ? "1 value is a number, a text or an object, not a tensor"
+                 : fmt::format("{} values are numbers, texts and objects, not tensors", others))});
+  }
+  return warnings;
+}
+
+Warning WarningOfUnread(std::string_view source, const std::vector<UnreadTensor>& unread) {
+  FirstFew named;
+  for (const UnreadTensor& tensor : unread) {
+    named.Add(fmt::format("{} ({})", Quote(tensor.name), tensor.why));
+  }
+  return {WarningCode::kLeftOut,
+          unread.size() == 1
+              ? fmt::format("{}: a tensor cannot be read: {}", source, named.Joined())
+              : fmt::format("{}: {} tensors cannot be read: {}", source, unread.size(),
+                            named.Joined())};
 }
 
 Result<std::optional<uint64_t>> CoveredByCrc(SourceFiles& files, FileId file) {

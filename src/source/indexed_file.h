@@ -59,6 +59,7 @@ class IndexedFile {
   bool states_crc() const { return crc_ || !content_crcs_.empty(); }
   bool states_redundancy() const { return states_redundancy_; }  // TableOfFile
   const BesideArrays& beside() const { return beside_; }
+  void set_beside(BesideArrays beside) { beside_ = std::move(beside); }
   const StatedShards& shards() const { return shards_; }
   // Whether indexing such a file from a disk mostly waits, without keeping disk or processor busy.
   bool IsWaitedFor() const;
@@ -106,6 +107,16 @@ Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const Memory
 // names in the file; `path` is for messages. Errors: also as `wants`.
 Status CheckNoneUnread(const IndexedFile& file, std::string_view path,
                        const std::function<Result<bool>(const std::string& name)>& wants);
+
+// What a file at a path, for messages, holds beside its arrays.
+struct BesideOfFile {
+  std::string path;
+  const BesideArrays* beside = nullptr;
+};
+// Returns warnings of the values of files that are not read.
+std::vector<Warning> WarningsOfOthers(const std::vector<BesideOfFile>& files);
+// Returns a warning of tensors that cannot be read; there is at least one. `source` begins it.
+Warning WarningOfUnread(std::string_view source, const std::vector<UnreadTensor>& unread);
 
 // Returns how many bytes the file's CRC-32s cover; no value if it states none. Indexes only files
 // that may state one (Container::covered_by_crc). An encrypted file states none. Any thread.

@@ -272,7 +272,6 @@ TEST_F(TorchFilesTest, ATensorThatCannotBeReadMayBeLeftOut) {
   EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.message();
   EXPECT_THAT(status.message(), Naming("pytorch_model.bin", "\"t\"", "[5, 3]", "[1, 5]"));
   EXPECT_FALSE(fs::exists(options_.target.folder));
-  EXPECT_EQ(Checkpoint::Open(options_.source.path).status().code(), StatusCode::kUnsupported);
   options_.selection.exclude = {"t"};
   const auto report = Convert(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
@@ -294,6 +293,30 @@ TEST_F(TorchFilesTest, OfMegatronHasTheModel) {
   EXPECT_TRUE(tensors.contains("model.decoder.layers.0.self_attention.linear_qkv.weight"));
   EXPECT_EQ(tensors.at("model.v").size(), 48U);
   EXPECT_THAT(report->warnings, testing::Contains(Says(WarningCode::kLeftOut)));
+}
+
+// A linear layer, an optimizer and a model whose state dict is beside them.
+TEST_F(TorchFilesTest, ModulesBesideAStateDictAreNamed) {
+  options_.source.path = kTorchFiles / "objects.pt";
+  const auto report = Convert(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(Target().size(), 4U);
+  EXPECT_THAT(report->warnings,
+              testing::Contains(
+                  Says(WarningCode::kLeftOut, Naming("objects.pt", "24 B", "\"net\"", "Linear"))));
+  for (const Warning& warning : report->warnings) {
+    EXPECT_EQ(warning.message.find("\"tied\""), std::string::npos) << warning.message;
+  }
+}
+
+TEST_F(TorchFilesTest, AxesThatCutInAnotherOrderAreRefused) {
+  options_.source.path = kTorchFiles / "shard_order.pt";
+  const Status status = Convert(options_).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.message();
+  EXPECT_THAT(status.message(), Naming("shard_order.pt", "\"w\"", "[1, 0]", "shard_order"));
+  options_.selection.exclude = {"w"};
+  EXPECT_TRUE(Convert(options_).ok());
+  EXPECT_EQ(Target().at("p").size(), 12U);
 }
 
 TEST_F(TorchFilesTest, OldFilesWithoutAZipAreRefused) {

@@ -1,46 +1,19 @@
 // Files made to be expensive: whatever they claim, memory and time follow from their size.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <cstdint>
-#include <ostream>
 #include <string>
 #include <vector>
 
+#include "tests/malformed/hostile_file.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/dcp_bytes.h"
-#include "tests/support/measured_program.h"
 #include "tests/support/strategy_bytes.h"
-#include "tests/support/temporary_folder.h"
 #include "tests/support/torch_bytes.h"
 #include "tests/support/zip_bytes.h"
 
 namespace reshard {
 namespace {
-
-using testing::AnyOf;
-
-// What a run takes for nothing, what it takes for a byte of its input, and how long it may go on.
-// The longest take eight seconds of CPU time in a debug build; time that grew with the square of
-// 250,000 would be far beyond the limit.
-constexpr uint64_t kBaseBytes = uint64_t{24} << 20;
-constexpr uint64_t kBytesForEach = 48;  // a parameter of a .ckpt file may be 23 bytes
-constexpr uint64_t kCpuSeconds = 20;
-
-struct HostileFile {
-  std::string name;
-  std::string content;
-  std::vector<std::vector<std::string>> commands;  // FILE and FOLDER stand for paths
-  friend std::ostream& operator<<(std::ostream& out, const HostileFile& file) {
-    return out << file.name;
-  }
-};
-
-std::string Repeat(const std::string& text, size_t count) {
-  std::string all;
-  all.reserve(text.size() * count);
-  for (size_t i = 0; i < count; ++i) all += text;
-  return all;
-}
 
 std::vector<HostileFile> Strategies() {
   const std::vector<std::vector<std::string>> commands = {
@@ -225,34 +198,6 @@ std::vector<HostileFile> Manifests() {
                            Repeat("{},", 5'000'000));
   return files;
 }
-
-class HostileCostTest : public testing::TestWithParam<HostileFile> {
- protected:
-  void SetUp() override {
-    folder_.Write("good/rank_0/net-1_1.ckpt", TensorValue("w", "Float32", {2}, "12345678"));
-    folder_.Write("good/rank_1/net-1_1.ckpt", TensorValue("w", "Float32", {2}, "12345678"));
-    folder_.Write("strategy", ProtobufStrategy(0, {{"w", MakeLayout({2}, {{0}})}}));
-  }
-
-  void Run(const std::string& file_name) {
-    const HostileFile& file = GetParam();
-    const std::string path = folder_.Write(file_name, file.content);
-    const uint64_t most = kBaseBytes + kBytesForEach * file.content.size();
-    for (std::vector<std::string> command : file.commands) {
-      for (std::string& word : command) {
-        if (word == "FILE") word = path;
-        if (word.starts_with("FOLDER")) word = folder_.path().string() + word.substr(6);
-      }
-      const Outcome outcome = RunReshard(command, {.cpu_seconds = kCpuSeconds});
-      EXPECT_THAT(outcome.exit, AnyOf(0, 1, 3, 5)) << command[0] << ": " << outcome.error;
-      EXPECT_LE(outcome.peak, most) << command[0] << ": " << outcome.error;
-      EXPECT_LE(outcome.error.size(), 4096U) << command[0];
-      std::filesystem::remove_all(folder_.path() / "out");
-    }
-  }
-
-  TemporaryFolder folder_{MemoryFolder()};
-};
 
 using HostileStrategyTest = HostileCostTest;
 TEST_P(HostileStrategyTest, CostsWhatItsSizeCosts) { Run("hostile.ckpt"); }

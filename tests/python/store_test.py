@@ -979,3 +979,25 @@ def test_shards_that_state_their_boxes_are_whole(case):
 def test_shards_with_holes_are_refused():
     with pytest.raises(reshard.MismatchError, match='"few.weight": 5 of 15 elements'):
         reshard.open(SHARDED / "hf_sharded" / "case_022" / "input")
+
+
+TORCH_FILES = pathlib.Path(__file__).parents[1] / "golden" / "data" / "torch_files"
+
+
+def test_a_tensor_that_cannot_be_read_is_named_and_the_others_are_read():
+    path = TORCH_FILES / "pytorch_model.bin"
+    with reshard.open(path) as ckpt:
+        assert list(ckpt.unread) == ["t"] and "strides" in ckpt.unread["t"]
+        assert "t" not in ckpt and len(ckpt) == 7 and ckpt["v"].numpy().shape == (3, 4)
+        assert any('"t"' in warning for warning in ckpt.warnings)
+        for read in (lambda: ckpt["t"], lambda: ckpt.get("t"), ckpt.read,
+                     lambda: ckpt.read(["v", "t"]), lambda: ckpt.get_tensor("t")):
+            with pytest.raises(reshard.UnsupportedError, match="'t' cannot be read: .*strides"):
+                read()
+        assert set(ckpt.read(list(ckpt))) == set(ckpt)
+    (file,) = reshard.inspect(path).checkpoints
+    assert [(tensor.name, "strides" in tensor.reason) for tensor in file.unread] == [("t", True)]
+    assert len(file.parameters) == 7
+    assert reshard.inspect(path, exclude="t").checkpoints[0].unread == ()
+    with pytest.raises(reshard.UnsupportedError, match='"t"'):
+        reshard.digest(path)

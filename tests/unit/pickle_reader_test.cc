@@ -258,7 +258,7 @@ TEST(PickleTest, RefusesHugeNames) {
   EXPECT_THAT(Message(Made(name + "\x8c\x01"
                                   "b"
                                   "\x93")),
-              HasSubstr("at most 4096 bytes"));
+              HasSubstr("at most 512 bytes"));
 }
 
 TEST(PickleTest, ObjectsAreNestedUpToALimit) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -188,10 +189,13 @@ std::string Mesh(const std::vector<int64_t>& shape, const std::vector<int64_t>& 
 }
 
 std::string DTensor(const std::string& local, const std::vector<int64_t>& full,
-                    const std::string& mesh, const std::vector<std::string>& placements) {
+                    const std::string& mesh, const std::vector<std::string>& placements,
+                    const std::string& order = PickledNone()) {
   const std::string spec =
       PickledGlobal("torch.distributed.tensor._dtensor_spec", "DTensorSpec") + ")\x81" +
-      PickledDict({Entry("mesh", mesh), Entry("placements", PickledTuple(placements))}) + "b";
+      PickledDict({Entry("mesh", mesh), Entry("placements", PickledTuple(placements)),
+                   Entry("shard_order", order)}) +
+      "b";
   return PickledCall("torch._tensor", "_rebuild_from_type_v2",
                      {PickledGlobal("torch._utils", "_rebuild_wrapper_subclass"),
                       PickledGlobal("torch.distributed.tensor", "DTensor"),
@@ -219,10 +223,77 @@ TEST(TorchTableTest, DTensorsSayTheirPlacements) {
   EXPECT_EQ(tensor.name, "w");
   EXPECT_EQ(tensor.full_shape, (Shape{2, 4}));
   EXPECT_EQ(tensor.mesh->extents, (Shape{2, 2}));
-  EXPECT_THAT(tensor.mesh->ranks, ElementsAre(3, 2, 1, 0));
+  EXPECT_THAT(tensor.mesh->ranks.all(), ElementsAre(3, 2, 1, 0));
   const auto box = BoxOfRank(tensor, 2);
   ASSERT_TRUE(box.ok()) << box.status().message();
   EXPECT_EQ(*box, (Box{{0, 2}, {1, 2}}));
+}
+
+// One dimension and the axes that cut it, as PyTorch 2.15 writes them.
+std::string Order(int64_t dim, const std::vector<int64_t>& axes) {
+  return PickledGlobal("torch.distributed.tensor._dtensor_spec", "ShardOrderEntry") +
+         PickledTuple({PickledInteger(dim), PickledIntegers(axes)}) + "\x81";
+}
+
+TEST(TorchTableTest, AxesCutInTheirOrder) {
+  const std::string mesh = Mesh({2, 2}, {2, 1}, 4);
+  const std::string ranks("\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0", 16);
+  const struct {
+    std::string order;
+    std::string_view why;  // it is not read; "": it is
+  } rows[] = {
+      {PickledTuple({Order(0, {0, 1})}), ""},
+      {PickledTuple({PickledTuple({PickledInteger(0), PickledIntegers({0, 1})})}), ""},
+      {PickledTuple({Order(0, {1, 0})}), "[1, 0]"},
+      {PickledTuple({Order(0, {0})}), "[0]"},
+      {PickledTuple({Order(1, {0, 1})}), "dimension 1"},
+      {PickledTuple({PickledInteger(0)}), "a form that is not known"},
+      {PickledTuple({PickledTuple({PickledInteger(0)})}), "a form that is not known"},
+      {PickledText("default"), "a form that is not known"},
+  };
+  for (const auto& row : rows) {
+    const auto read = ReadFile(TorchFile(
+        PickleOf(PickledDict({Entry(
+            "w", DTensor(PickledWhole("0", {2}), {8}, mesh, {Shard(0), Shard(0)}, row.order))})),
+        {"01234567", ranks}));
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    if (row.why.empty()) {
+      EXPECT_THAT(NamesOf(*read), ElementsAre("w"));
+      continue;
+    }
+    ASSERT_EQ(read->beside.unread.size(), 1U) << row.why;
+    EXPECT_THAT(read->beside.unread[0].why, Naming("shard_order", row.why));
+  }
+}
+
+// Objects have no paths to their tensors. What only they hold is named.
+TEST(TorchTableTest, ObjectsThatHoldStoragesAreNamed) {
+  const auto object = [](const std::string& value) {
+    return PickledCall("my.models", "Net", {PickledText("net"), PickledList({value})});
+  };
+  const std::string with_state =
+      PickledGlobal("my.models", "Block") + ")\x81" +
+      PickledDict({Entry("w", PickledWhole("2", {1})), Entry("v", PickledWhole("0", {1}))}) + "b";
+  const auto read = ReadFile(TorchFile(
+      PickleOf(PickledDict(
+          {Entry("w", PickledWhole("0", {1})),
+           Entry("net", object(PickledWhole("1", {2}))),
+           Entry("tied", object(PickledWhole("0", {1}))),
+           Entry("list", PickledList({PickledInteger(1), with_state})),
+           Entry("args", PickledCall("argparse", "Namespace", {PickledText("x")})),
+           {PickledTuple({PickledInteger(1)}), PickledDict({Entry("u", PickledWhole("3", {3}))})},
+           Entry("q", PickledCall("torch._utils", "_rebuild_qtensor", {PickledWhole("4", {1})})),
+           Entry("same", object(PickledWhole("4", {1})))})),
+      {"0123", "01234567", "0123", "0123456789AB", "0123"}));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_THAT(NamesOf(*read), ElementsAre("w"));
+  EXPECT_EQ(read->beside.values, 7U);
+  std::vector<std::string> found;
+  for (const BesideObject& named : read->beside.objects) {
+    found.push_back(named.name + ' ' + named.kind + ' ' + std::to_string(named.bytes));
+  }
+  EXPECT_THAT(found, ElementsAre("net my.models.Net(..) 8", "list.1 my.models.Block(..) 4",
+                                 "a tuple of 1 a dict of 1 12"));
 }
 
 TEST(TorchTableTest, RefusesOtherDTensors) {
@@ -268,13 +339,15 @@ MeshTensor TensorOver(Shape full, Shape extents, std::vector<MeshPlacement> plac
   mesh->extents = std::move(extents);
   int64_t ranks = 1;
   for (const int64_t extent : mesh->extents) ranks *= extent;
-  for (int64_t rank = 0; rank < ranks; ++rank) mesh->ranks.push_back(rank);
+  std::vector<int64_t> all(static_cast<size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  mesh->ranks = MeshRanks(std::move(all));
   return {"w", std::move(full), std::move(mesh), std::move(placements)};
 }
 
 std::vector<std::string> BoxesOf(const MeshTensor& tensor) {
   std::vector<std::string> boxes;
-  for (const int64_t rank : tensor.mesh->ranks) {
+  for (const int64_t rank : tensor.mesh->ranks.all()) {
     const auto box = BoxOfRank(tensor, rank);
     boxes.push_back(box.ok() ? ToString(*box) : box.status().message());
   }

@@ -518,8 +518,13 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
     if (!report.ok()) return Report(checkpoint.path(), report.status());
     statistics = std::move(report->parameters);
   }
+  std::vector<UnreadTensor> unread;
+  for (const UnreadTensor& tensor : checkpoint.unread()) {
+    if (filter_.Takes(tensor.name)) unread.push_back(tensor);
+  }
+  Warn(checkpoint.warnings());
   totals_.Add(checkpoint, parameters);
-  filter_matched_ |= !parameters.empty();
+  filter_matched_ |= !parameters.empty() || !unread.empty();
   if (json()) {
     const std::string separator = checkpoints_ == 0 ? "" : ",";
     const nlohmann::ordered_json document = AsJson(InspectedFile{.path = checkpoint.path(),
@@ -527,7 +532,8 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
                                                                  .size = checkpoint.file_size(),
                                                                  .crc = checkpoint.crc(),
                                                                  .parameters = parameters,
-                                                                 .statistics = statistics});
+                                                                 .statistics = statistics,
+                                                                 .unread = unread});
     if (json_lines()) {
       PrintJsonLine("checkpoint", document);
     } else {
