@@ -314,8 +314,6 @@ std::optional<uint64_t> Checkpoint::crc() const {
 const std::vector<UnreadTensor>& Checkpoint::unread() const {
   return state_->index().beside().unread;
 }
-const std::vector<Warning>& Checkpoint::warnings() const { return state_->warnings; }
-
 Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_view name) const {
   RESHARD_ASSIGN_OR_RETURN(const Checkpoint* const opened, State::OpenTold(*this));
   if (opened != this) return opened->View(name);

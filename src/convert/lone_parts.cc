@@ -28,7 +28,7 @@ std::string AdviceForRanks(const std::string& path, const MeshTensor& part) {
   if (ParseTorchRankName(path.substr(path.rfind('/') + 1))) {
     return "give the folder with the files of all ranks";
   }
-  const std::vector<int64_t>& ranks = part.mesh->ranks;  // as the file has them
+  const std::vector<int64_t>& ranks = part.mesh->ranks.all();  // as the file has them
   const int64_t last = std::max<int64_t>(*std::max_element(ranks.begin(), ranks.end()), 0);
   return fmt::format(
       "give the folder with the files of all ranks, each with its rank and the number of ranks in "
