@@ -363,6 +363,7 @@ struct ShardedCheckpoint::State {
   std::vector<ShardedCheckpoint::Tensor> tensors;
   std::vector<TensorInfo> others;
   std::vector<UnreadTensor> unread;
+  std::vector<Warning> warnings;
   std::vector<RankFiles::File> files;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
 
@@ -393,7 +394,6 @@ Status ShardedCheckpoint::State::List() {
           .NamesInOrder(0));
   PlanFindings findings;
   const std::map<std::string, std::string> unreadable = source->Unread();
-  for (const auto& [name, why] : unreadable) unread.push_back({name, why});
   for (const std::string& name : names) {
     if (unreadable.contains(name)) continue;  // a part of it at least
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));
@@ -405,6 +405,7 @@ Status ShardedCheckpoint::State::List() {
     }
   }
   RESHARD_RETURN_IF_ERROR(CheckNames(source->rule(), findings));
+  for (const auto& [name, why] : source->Unread()) unread.push_back({name, why});
   for (size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
   return {};
 }
@@ -457,6 +458,7 @@ Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec,
     RESHARD_RETURN_IF_ERROR(state->List());
     state->files = ListFiles(*state->source);
     RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*state->source, ParameterChoice()));
+    state->warnings = state->source->warnings();
     return ShardedCheckpoint(std::move(state));
   });
 }
@@ -487,9 +489,7 @@ const ShardedCheckpoint::Tensor* ShardedCheckpoint::Find(std::string_view name) 
 
 const std::vector<std::string>& ShardedCheckpoint::notes() const { return state_->source->notes(); }
 
-const std::vector<Warning>& ShardedCheckpoint::warnings() const {
-  return state_->source->warnings();
-}
+const std::vector<Warning>& ShardedCheckpoint::warnings() const { return state_->warnings; }
 
 const std::vector<RankFiles::File>& ShardedCheckpoint::files() const { return state_->files; }
 

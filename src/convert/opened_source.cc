@@ -104,7 +104,6 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
   if (!source_strategy_) RESHARD_RETURN_IF_ERROR(FitTargetNames(use.choice.renaming()));
   if (!is_known_) WarnOfUnusedKey();  // it looks into all files
   if (found_.looks_into_all) RESHARD_RETURN_IF_ERROR(LookIntoAll(use.opens_any_file));
-  WarnOfUnread();
   return true;
 }
 
@@ -393,19 +392,19 @@ std::map<FileId, MeshTensor> OpenedSource::MeshPartsOfFiles() const {
   return mesh_parts_;
 }
 
-void OpenedSource::WarnOfOthers() {
+std::vector<Warning> OpenedSource::warnings() const {
+  std::vector<Warning> warnings = found_.warnings;
+  const std::lock_guard lock(mutex_);
   std::vector<BesideOfFile> files;
   files.reserve(others_.size());
   for (const auto& [file, beside] : others_) files.push_back({files_.path(file), &beside});
-  for (Warning& warning : WarningsOfOthers(files)) found_.warnings.push_back(std::move(warning));
-}
-
-void OpenedSource::WarnOfUnread() {
-  if (!lists_unread_ || unread_.empty()) return;
+  for (Warning& warning : WarningsOfOthers(files)) warnings.push_back(std::move(warning));
+  if (!lists_unread_ || unread_.empty()) return warnings;
   std::vector<UnreadTensor> unread;
   unread.reserve(unread_.size());
   for (const auto& [name, why] : unread_) unread.push_back({name, why});
-  found_.warnings.push_back(WarningOfUnread(SourceName(spec_), unread));
+  warnings.push_back(WarningOfUnread(SourceName(spec_), unread));
+  return warnings;
 }
 
 size_t OpenedSource::Askers(size_t workers) const {
@@ -420,7 +419,6 @@ Status OpenedSource::LookIntoAll(bool opens_any_file) {
   };
   // Without a server, more threads would only take more memory.
   RESHARD_RETURN_IF_ERROR(RunWorkers(Askers(1), chosen().size(), look, std::stop_token()));
-  WarnOfOthers();
   if (!found_.tables) return {};
   for (Warning& warning : found_.tables->Warnings()) found_.warnings.push_back(std::move(warning));
   return {};

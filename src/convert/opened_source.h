@@ -158,7 +158,8 @@ class OpenedSource {
   }
   // The training step of all chosen files, if their names have it.
   const std::optional<TrainingStep>& step() const { return step_; }
-  const std::vector<Warning>& warnings() const { return found_.warnings; }
+  // Those about values beside tensors are of the files that were opened.
+  std::vector<Warning> warnings() const;
   // Notes about the folders that were found, and about the strategies, which need no action.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -192,9 +193,6 @@ class OpenedSource {
   void TakeEmptyFiles(const std::string& name);
   // Opens each file and reports those that do not fit.
   Status LookIntoAll(bool opens_any_file);
-  // Once all files were opened.
-  void WarnOfOthers();
-  void WarnOfUnread();
   // Gives tensors of a table that cannot be read their names in the source. Errors: kUnsupported if
   // one is asked for.
   Status TakeUnread(IndexedFile& table);
