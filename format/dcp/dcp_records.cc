@@ -19,6 +19,7 @@ constexpr uint64_t kClasses = 16;  // a record number is place * kClasses + clas
 
 // Of a class, and transforms of an item. Instances may share a list, and each looks at all of it.
 constexpr size_t kMostMembers = 16;
+constexpr size_t kShortPath = 64;
 
 constexpr std::string_view kTorch = "torch";
 constexpr std::string_view kDistributed = "torch.distributed.";
@@ -287,11 +288,14 @@ Result<uint64_t> DcpRecords::TakeItem(const Pickle& pickle, const PickleValue& s
 }
 
 Result<uint32_t> DcpRecords::FileOf(std::string_view path) {
-  // Items refer to the same text, which may be long.
-  const auto [place, is_first] = files_by_place_.try_emplace(path.data());
-  if (!is_first) return place->second;
+  // Many items may refer to one long text: it is looked up once.
+  const bool is_long = path.size() > kShortPath;
+  if (is_long) {
+    const auto place = files_by_place_.find(path.data());
+    if (place != files_by_place_.end()) return place->second;
+  }
   const auto [known, is_new] = known_files_.try_emplace(path, static_cast<uint32_t>(files_.size()));
-  place->second = known->second;
+  if (is_long) files_by_place_.emplace(path.data(), known->second);
   if (!is_new) return known->second;
   if (!IsDcpPath(path)) {
     return CorruptError(

@@ -149,7 +149,7 @@ class DcpRecords {
   std::vector<Item> items_;
   std::vector<std::string> files_;
   std::unordered_map<std::string_view, uint32_t> known_files_;  // by path, a view into the pickle
-  std::unordered_map<const char*, uint32_t> files_by_place_;    // of the text in the pickle
+  std::unordered_map<const char*, uint32_t> files_by_place_;    // of a long text in the pickle
   std::vector<std::string> transforms_ = {""};
   std::unordered_map<std::string, uint32_t> known_transforms_ = {{"", 0}};
 };

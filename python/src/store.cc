@@ -57,7 +57,12 @@ class File {
     const std::string name = Bytes(path);
     std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
     const WithoutGil released;
-    return File(std::make_shared<Checkpoint>(Take(Checkpoint::Open(name, decryption))));
+    auto checkpoint = std::make_shared<Checkpoint>(Take(Checkpoint::Open(name, decryption)));
+    // Callers load all parameters.
+    if (!checkpoint->unread().empty()) {
+      Check(checkpoint->View(checkpoint->unread().front().name).status());
+    }
+    return File(std::move(checkpoint));
   }
 
   // (name, kind, dtype, bytes of an item, shape, bytes) of each parameter, in file order.

@@ -364,6 +364,7 @@ struct ShardedCheckpoint::State {
   std::vector<ShardedCheckpoint::Tensor> tensors;
   std::vector<TensorInfo> others;
   std::vector<UnreadTensor> unread;
+  std::vector<Warning> warnings;
   std::vector<RankFiles::File> files;
   std::vector<Warning> warnings;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
@@ -395,7 +396,6 @@ Status ShardedCheckpoint::State::List() {
           .NamesInOrder(0));
   PlanFindings findings;
   const std::map<std::string, std::string> unreadable = source->Unread();
-  for (const auto& [name, why] : unreadable) unread.push_back({name, why});
   for (const std::string& name : names) {
     if (unreadable.contains(name)) continue;  // a part of it at least
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));
@@ -407,6 +407,7 @@ Status ShardedCheckpoint::State::List() {
     }
   }
   RESHARD_RETURN_IF_ERROR(CheckNames(source->rule(), findings));
+  for (const auto& [name, why] : source->Unread()) unread.push_back({name, why});
   for (size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
   return {};
 }
@@ -460,6 +461,7 @@ Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec,
     state->files = ListFiles(*state->source);
     state->warnings = state->source->warnings();
     RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*state->source, ParameterChoice()));
+    state->warnings = state->source->warnings();
     return ShardedCheckpoint(std::move(state));
   });
 }

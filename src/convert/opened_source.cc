@@ -107,7 +107,6 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
   if (!source_strategy_) RESHARD_RETURN_IF_ERROR(FitTargetNames(use.choice.renaming()));
   if (!is_known_) WarnOfUnusedKey();  // it looks into all files
   if (found_.looks_into_all) RESHARD_RETURN_IF_ERROR(LookIntoAll(use.opens_any_file));
-  WarnOfUnread();
   return true;
 }
 
@@ -411,15 +410,12 @@ std::vector<Warning> OpenedSource::warnings() const {
   files.reserve(others_.size());
   for (const auto& [file, beside] : others_) files.push_back({files_.path(file), &beside});
   for (Warning& warning : WarningsOfOthers(files)) warnings.push_back(std::move(warning));
-  return warnings;
-}
-
-void OpenedSource::WarnOfUnread() {
-  if (!lists_unread_ || unread_.empty()) return;
+  if (!lists_unread_ || unread_.empty()) return warnings;
   std::vector<UnreadTensor> unread;
   unread.reserve(unread_.size());
   for (const auto& [name, why] : unread_) unread.push_back({name, why});
-  found_.warnings.push_back(WarningOfUnread(SourceName(spec_), unread));
+  warnings.push_back(WarningOfUnread(SourceName(spec_), unread));
+  return warnings;
 }
 
 size_t OpenedSource::Askers(size_t workers) const {

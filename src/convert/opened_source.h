@@ -197,7 +197,6 @@ class OpenedSource {
   void TakeEmptyFiles(const std::string& name);
   // Opens each file and reports those that do not fit.
   Status LookIntoAll(bool opens_any_file);
-  void WarnOfUnread();  // once all files were opened
   // Gives tensors of a table that cannot be read their names in the source. Errors: kUnsupported if
   // one is asked for.
   Status TakeUnread(IndexedFile& table);

@@ -297,13 +297,13 @@ TEST_F(TorchFilesTest, OfMegatronHasTheModel) {
 
 // A linear layer, an optimizer and a model whose state dict is beside them.
 TEST_F(TorchFilesTest, ModulesBesideAStateDictAreNamed) {
-  options_.source.path = kTorchFiles / "objects.pt";
+  options_.source.path = work_.Write("objects.ckpt", ReadFile(kTorchFiles / "objects.pt"));
   const auto report = Convert(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(Target().size(), 4U);
   EXPECT_THAT(report->warnings,
-              testing::Contains(
-                  Says(WarningCode::kLeftOut, Naming("objects.pt", "24 B", "\"net\"", "Linear"))));
+              testing::Contains(Says(WarningCode::kLeftOut,
+                                     Naming("objects.ckpt", "24 B", "\"net\"", "Linear"))));
   for (const Warning& warning : report->warnings) {
     EXPECT_EQ(warning.message.find("\"tied\""), std::string::npos) << warning.message;
   }

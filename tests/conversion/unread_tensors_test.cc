@@ -120,6 +120,13 @@ TEST_F(UnreadTensorsTest, OfAFile) {
   ExpectNeeded(path);
 }
 
+// As PyTorch Lightning names its files of torch.save.
+TEST_F(UnreadTensorsTest, OfAFileOfAnotherName) {
+  const std::string path = work_.Write("model.ckpt", MixedFile());
+  ExpectRestIsRead(path);
+  ExpectNeeded(path);
+}
+
 TEST_F(UnreadTensorsTest, OfAnIndexedFolder) {
   work_.Write("in/pytorch_model-00001-of-00001.bin", MixedFile());
   work_.Write("in/pytorch_model.bin.index.json",

@@ -88,10 +88,10 @@ std::vector<HostileFile> TorchFiles() {
                        const std::string& ranks = "") {
     files.push_back({name, TorchFile(PickleOf(value), {"0123", ranks}), commands});
   };
-  const std::string long_key = PickledText(std::string(1'000'000, 'x')) + Put(0);
+  const std::string long_key = PickledText(std::string(2'000'000, 'x')) + Put(0);
   const std::string tensor = PickledWhole("0", {1}) + Put(1);
-  add("a long key of 300,000 values",
-      "}(" + Entry("a", long_key) + Repeat(Get(0) + "N", 300'000) + "u");
+  add("a long key of 600,000 values",
+      "}(" + Entry("a", long_key) + Repeat(Get(0) + "N", 600'000) + "u");
   add("a long key of 300,000 tensors",
       "}(" + Entry("a", long_key) + Entry("b", tensor) + Repeat(Get(0) + Get(1), 300'000) + "u");
   add("a long key of 300,000 dicts", "}(" + Entry("a", long_key) + Entry("b", "}" + Put(1)) +
@@ -174,7 +174,9 @@ std::vector<HostileFile> DcpFiles() {
   };
   const std::string name = PickledText(std::string(1'000'000, 'x')) + Put(0);
   const std::string path = PickledText("__0_0.distcp") + Put(2);
-  add("a long name in 50,000 entries", name + tensor(""),
+  std::string others;  // so that names are looked up by their hashes
+  for (int i = 0; i < 100; ++i) others += PickledText("v" + std::to_string(i)) + Get(5);
+  add("a long name in 50,000 entries", name + tensor("") + Put(5) + others,
       index(Get(0)) + item(path, PickledNone()) + Put(3) + Repeat(index(Get(0)) + Get(3), 50'000));
   add("a long path in 50,000 items", PickledText("w") + Put(0) + tensor(""),
       index(Get(0)) + Put(3) + item(PickledText(std::string(4096, 'x')) + Put(2), PickledNone()) +
