@@ -109,7 +109,6 @@ class _Inspection:
     def _add_checkpoint(
         self, file: InspectedFile, groups: list[str], warnings: tuple[WarningMessage, ...]
     ) -> None:
-        self.warnings += warnings
         if self._measure is not None:
             _, measured = self._measure(
                 {"path": file.path, "include": self._include, "exclude": self._exclude}

@@ -366,7 +366,6 @@ struct ShardedCheckpoint::State {
   std::vector<UnreadTensor> unread;
   std::vector<Warning> warnings;
   std::vector<RankFiles::File> files;
-  std::vector<Warning> warnings;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
 
   static Result<ShardedCheckpoint> Open(const SourceSpec& spec,
@@ -459,7 +458,6 @@ Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec,
     RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource(spec, {.lists_unread = true}, limits));
     RESHARD_RETURN_IF_ERROR(state->List());
     state->files = ListFiles(*state->source);
-    state->warnings = state->source->warnings();
     RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*state->source, ParameterChoice()));
     state->warnings = state->source->warnings();
     return ShardedCheckpoint(std::move(state));
