@@ -325,7 +325,7 @@ INSTANTIATE_TEST_SUITE_P(
                         folder.TargetLayout(MakeLayout({1}, {{-1, -1}}));
                       },
                       kMismatch,
-                      {"no checkpoint for ranks 2-4095, which ", "[1024, 768] of w)"}},
+                      {"no checkpoint for ranks 2-4095, which ", "[256, 192] of w)"}},
         MalformedCase{"a_full_shape_beyond_63_bits",
                       [](GoodFolder& folder) {
                         folder.WriteRank(
