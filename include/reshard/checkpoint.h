@@ -85,8 +85,8 @@ class Checkpoint {
   std::optional<uint64_t> crc() const;
   // Tensors of the file that cannot be read, in file order. They are not among parameters().
   const std::vector<UnreadTensor>& unread() const;
-  // Says what the file holds beside parameters(), and whether they are parts of tensors. Empty for a
-  // file of RankFiles that were indexed: RankFiles::warnings says it.
+  // Says what the file holds beside parameters(), and whether they are parts of tensors. Empty for
+  // a file of RankFiles that were indexed: RankFiles::warnings says it.
   const std::vector<Warning>& warnings() const;
 
   // Returns the content of a parameter as spans of the mapped file, without a copy. Each Value has
