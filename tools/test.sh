@@ -365,6 +365,7 @@ run_all() {
   if ! run_part release-build build_release "${options[@]}"; then
     did_not_run native "the release build failed"
     did_not_run packages "the release build failed"
+    did_not_run python-clients "the release build failed"
     did_not_run differential "the release build failed"
     return
   fi
@@ -428,6 +429,7 @@ run_all() {
 }
 
 run_all
+wait # for environments that were not asked for
 
 printf '\n%-14s %s\n' part result
 printf '%s\n' "${table[@]}"

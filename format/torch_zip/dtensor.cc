@@ -58,10 +58,13 @@ std::span<const PickleValue> PartsOf(const Pickle& pickle, const PickleValue& va
   return fits ? parts : std::span<const PickleValue>();
 }
 
-// Appends the integers of nested tuples.
+// Appends the integers of nested tuples. Tuples of one tuple share it, so that few of them may be as
+// many as a power of two.
 bool AppendIntegers(const Pickle& pickle, const PickleValue& value, Shape& numbers) {
+  constexpr size_t kMostVisits = 4 * kMaxDims;
   std::vector<PickleValue> open = {value};
-  while (!open.empty()) {
+  for (size_t visits = 0; !open.empty(); ++visits) {
+    if (visits == kMostVisits) return false;
     const PickleValue next = open.back();
     open.pop_back();
     if (next.kind == PickleKind::kInteger) {
@@ -371,6 +374,10 @@ Result<MeshTensor> DTensorReader::Read(const std::string& name, const PickleValu
 Status DTensorReader::CheckOrder(const PickleValue& spec, const MeshTensor& tensor) {
   const PickleValue* const order = AttributeOf(lookup_, spec, "shard_order");
   if (order == nullptr || order->kind == PickleKind::kNone) return {};
+  // Strided placements say in which order the axes cut.
+  for (const MeshPlacement& placement : tensor.placements) {
+    if (placement.split != 1) return {};
+  }
   const Status unknown = UnsupportedError("a shard_order of a form that is not known");
   if (order->kind != PickleKind::kTuple || pickle_.Items(*order).size() > kMaxDims) return unknown;
   for (const PickleValue& entry : pickle_.Items(*order)) {

@@ -191,7 +191,10 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
         return self[name].layout
 
     def rank(self, n: int) -> Checkpoint[Array]:
-        """Opens the file of a rank by itself: the tensors as this file holds them."""
+        """Opens the file of a rank by itself: the tensors as this file holds them.
+
+        A file of torch.save that holds parts of DTensors is refused.
+        """
         path = self._store.files.get(n)
         if path is None:
             raise _errors.NotFoundError(f"{self.path}: rank {n} has no file that is read")
@@ -206,14 +209,16 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
         return cast("Checkpoint[Array]", alone)
 
     def select(self, *patterns: str) -> Selection:
-        """The tensors with names that match one of the patterns, as in fnmatch.fnmatchcase."""
-        return Selection(
-            {
-                name: self[name]
-                for name in self
-                if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-            }
-        )
+        """The tensors with names that match one of the patterns, as in fnmatch.fnmatchcase.
+
+        A match in `unread` is an error.
+        """
+
+        def matching(names: Iterable[str]) -> list[str]:
+            return [n for n in names if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
+
+        self._check_read(matching(self._store.unread))
+        return Selection({name: self[name] for name in matching(self)})
 
     def read(
         self,
@@ -228,9 +233,9 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
 
         `names` None: the names in `out`, or all, which is an error if `unread` has some. `out` has
         NumPy arrays to be filled, as Tensor.read takes them, for some names or all; other names
-        get a new array. The arrays are checked before the first read. `jobs` threads; 0 is all cores, None the cores up to
-        4. `progress` and `cancel` are as for reshard.verify. After an error, or Ctrl-C, the
-        contents of the arrays have no meaning.
+        get a new array. The arrays are checked before the first read. `jobs` threads; 0 is all
+        cores, None the cores up to 4. `progress` and `cancel` are as for reshard.verify. After an
+        error, or Ctrl-C, the contents of the arrays have no meaning.
         """
         given: Mapping[str, NDArray[Any]] = {} if out is None else out
         if names is None:

@@ -655,7 +655,7 @@ Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& su
     if (kind == PathKind::kDirectory && suffix.empty()) {
       RESHARD_ASSIGN_OR_RETURN(
           auto source, OpenOfFamily({.path = folder}, {.opens_any_file = true, .lists_unread = true},
-                                    {.lone_parts = LoneParts::kTaken}));
+                                    {.lone_parts = LoneParts::kListed}));
       if (source != nullptr) {
         files.files = ListFiles(*source);
         files.warnings = source->warnings();

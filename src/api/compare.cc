@@ -396,7 +396,7 @@ Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(
         SourceTensors opened,
         OpenTensors(options.source, {options.include, options.exclude, {}}, RanksRead::kOneReplica,
-                    Workers(options.run.jobs), options.run.stop));
+                    Workers(options.run.jobs), options.run.stop, LoneParts::kListed));
     StatisticsReport report;
     for (const SourceTensor& parameter : opened.tensors) {
       if (HasValues(parameter)) report.bytes += parameter.Bytes();

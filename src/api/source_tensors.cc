@@ -68,12 +68,14 @@ Result<Reading> FindReading(const SourceTensors& opened) {
 }
 
 Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice, RanksRead ranks,
-                                  size_t workers, const std::stop_token& stop) {
+                                  size_t workers, const std::stop_token& stop,
+                                  LoneParts lone_parts) {
   if (spec.path.empty()) return InvalidArgumentError("a checkpoint file or folder is needed");
   SourceTensors opened;
   RESHARD_ASSIGN_OR_RETURN(
       opened.source,
-      OpenSource(spec, {.choice = choice}, {.window_bytes = WindowsKept(), .stop = stop}));
+      OpenSource(spec, {.choice = choice},
+                 {.window_bytes = WindowsKept(), .lone_parts = lone_parts, .stop = stop}));
   OpenedSource& source = *opened.source;
   const size_t indexers = source.Askers(workers);
   opened.choice = std::move(choice);

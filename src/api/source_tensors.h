@@ -11,6 +11,7 @@
 
 #include "reshard/compare.h"
 #include "reshard/status.h"
+#include "src/convert/lone_parts.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/source_checks.h"
 #include "src/plan/parameter_choice.h"
@@ -43,11 +44,13 @@ struct SourceTensors {
 
 // Opens a source and lists the tensors that `choice` takes. `workers` threads index its files.
 // Errors: as OpenSource, ListTensors and CheckNames, and
-//   kMismatch: the strategy is most likely another checkpoint's
+//   kMismatch: the strategy is most likely another checkpoint's; unless `lone_parts` takes them,
+//     arrays are parts of tensors
 //   kInvalidArgument: an empty path
 //   kCancelled
 Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice, RanksRead ranks,
-                                  size_t workers, const std::stop_token& stop);
+                                  size_t workers, const std::stop_token& stop,
+                                  LoneParts lone_parts = LoneParts::kRefused);
 
 // The bytes to read.
 struct Reading {

@@ -38,7 +38,7 @@ std::string AdviceForRanks(const std::string& path, const MeshTensor& part) {
 
 Status CheckHoldsNoPart(const std::string& path, const IndexedFile& file, const WantsArray& wants,
                         LoneParts use) {
-  if (use == LoneParts::kTaken) return {};
+  if (use == LoneParts::kTaken || use == LoneParts::kListed) return {};
   RESHARD_ASSIGN_OR_RETURN(const MeshTensor* const part, FindDTensorPart(file, wants));
   if (part == nullptr) return {};
   return MismatchError(fmt::format(

@@ -20,6 +20,7 @@ enum class LoneParts {
   kRefused,
   kRefusedUnlessPartial,  // by its option `partial`
   kTaken,
+  kListed,  // likewise, and OpenedSource::warnings says so
 };
 
 // Takes the name of an array in its file. Null: all are wanted.

@@ -312,6 +312,10 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
     RESHARD_RETURN_IF_ERROR(CheckHoldsNoPart(
         files_.path(file), table, [this](const std::string& name) { return WantsOfFile(name); },
         lone_parts_));
+    if (lone_parts_ == LoneParts::kListed) {
+      const std::lock_guard lock(mutex_);
+      of_parts_.insert_or_assign(file, WarningOfParts(files_.path(file), table.shards().mesh));
+    }
   }
   if (table.beside().values > 0) {
     const std::lock_guard lock(mutex_);
@@ -406,6 +410,7 @@ std::map<std::string, std::string> OpenedSource::Unread() const {
 std::vector<Warning> OpenedSource::warnings() const {
   std::vector<Warning> warnings = found_.warnings;
   const std::lock_guard lock(mutex_);
+  for (const auto& [file, warning] : of_parts_) warnings.push_back(warning);
   std::vector<BesideOfFile> files;
   files.reserve(others_.size());
   for (const auto& [file, beside] : others_) files.push_back({files_.path(file), &beside});
@@ -455,6 +460,7 @@ Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::
 }
 
 void OpenedSource::LookAtLoneFile() {
+  if (found_.tables != nullptr) return;  // its family knows what it is
   if (chosen().size() != 1 || files_.key() != nullptr) return;
   const FileId file = chosen().front().id;
   std::vector<std::byte> head(

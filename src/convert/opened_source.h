@@ -234,6 +234,7 @@ class OpenedSource {
   std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
   std::map<FileId, BesideArrays> others_;        // likewise; without unread tensors
   std::map<std::string, std::string> unread_;    // likewise; why, by name
+  std::map<FileId, Warning> of_parts_;           // likewise; of LoneParts::kListed
   std::set<FileId> opened_known_;                // guarded by mutex_
   std::optional<TrainingStep> step_;
   std::vector<std::string> notes_;

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -37,12 +36,17 @@ class RankCollector {
     if (&file.table().container() != &kTorchZipContainer) {
       return CorruptError(fmt::format("{}: expected a file of torch.save", Escape(path)));
     }
+    for (const UnreadTensor& tensor : file.beside().unread) {
+      std::string made;
+      RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
+                               request_.names.from_files.NewName(tensor.name, made));
+      if (request_.lists_unread) unread_.emplace(*name, tensor.why);
+    }
     RESHARD_RETURN_IF_ERROR(
         CheckNoneUnread(file, path, [this](const std::string& name) -> Result<bool> {
           std::string made;
           RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
                                    request_.names.from_files.NewName(name, made));
-          if (request_.lists_unread) unread_.insert(*new_name);
           return !request_.lists_unread && IsWanted(request_, *new_name);
         }));
     std::unordered_map<std::string_view, const MeshTensor*> cut;
@@ -65,6 +69,16 @@ class RankCollector {
 
   // Whether a file has a tensor of this name that cannot be read, which is only listed.
   bool IsUnread(std::string_view name) const { return unread_.contains(name); }
+
+  // Why there is no tensor.
+  Status NoTensor() const {
+    if (unread_.empty()) {
+      return MismatchError(fmt::format("{}: its files hold no tensor", Escape(request_.path)));
+    }
+    std::vector<UnreadTensor> unread;
+    for (const auto& [name, why] : unread_) unread.push_back({name, why});
+    return UnsupportedError(WarningOfUnread(Escape(request_.path), unread).message);
+  }
 
   PartList Finish() && { return std::move(parts_).Finish(); }
   // Tensors that are not wanted, and whose parts do not fit.
@@ -141,7 +155,7 @@ class RankCollector {
   const SourceRequest& request_;
   PartListBuilder parts_;
   std::unordered_map<std::string, Tensor> tensors_;  // by name in the source
-  std::set<std::string, std::less<>> unread_;
+  std::map<std::string, std::string, std::less<>> unread_;  // why, by name; only if listed
   std::vector<UnreadTensor> left_out_;
   uint64_t arrays_ = 0;
 };
@@ -233,9 +247,7 @@ Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequ
                                        }));
   found.unread = collector.TakeLeftOut();
   PartList parts = std::move(collector).Finish();
-  if (parts.tensors().empty()) {
-    return MismatchError(fmt::format("{}: its files hold no tensor", Escape(request.path)));
-  }
+  if (parts.tensors().empty()) return collector.NoTensor();
   RankedFiles ranks;
   ranks.is_folder = true;
   for (const ChosenFile& file : found.files) ranks.files.emplace(file.rank, file.id);

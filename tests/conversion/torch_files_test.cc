@@ -483,7 +483,10 @@ TEST_F(TorchRanksTest, OneFileAloneIsNoTensorForAnyCommand) {
   }
   StatisticsOptions statistics;
   statistics.source.path = renamed;
-  is_told(MeasureValues(statistics).status());
+  const auto measured = MeasureValues(statistics);
+  ASSERT_TRUE(measured.ok()) << measured.status().message();
+  EXPECT_THAT(measured->warnings,
+              ElementsAre(Says(WarningCode::kMissingRanks, Naming("renamed.ckpt", "\"w\""))));
   DiffOptions diff;
   diff.a.path = renamed;
   diff.b.path = renamed;
@@ -523,6 +526,28 @@ TEST_F(TorchRanksTest, OneFileAloneIsListed) {
       file->warnings(),
       ElementsAre(Says(WarningCode::kMissingRanks,
                        Naming("renamed.pt", "\"w\"", "[4]", "model_world_size_2_rank_0.pt"))));
+}
+
+TEST_F(TorchRanksTest, OneFileAloneIsListedOfAnIndex) {
+  work_.Write("indexed/part.bin", RankFile("01234567", "same"));
+  work_.Write("indexed/pytorch_model.bin.index.json",
+              R"({"weight_map":{"w":"part.bin","plain":"part.bin"}})");
+  const auto files = ListRankFiles(work_.path() / "indexed");
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  EXPECT_THAT(files->warnings, testing::Contains(Says(WarningCode::kMissingRanks,
+                                                      Naming("part.bin", "\"w\"", "[4]"))));
+}
+
+TEST_F(TorchRanksTest, ThatCannotBeReadAreNamed) {
+  const std::string transposed = TorchFile(
+      PickleOf(PickledDict(
+          {Entry("t", Pickled({.key = "0", .elements = 6, .shape = {3, 2}, .strides = {1, 3}}))})),
+      {"0123456789ABCDEFGHIJKLMN"});
+  WriteRank(0, transposed);
+  WriteRank(1, transposed);
+  const Status status = ShardedCheckpoint::Open({.path = options_.source.path}).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.message();
+  EXPECT_THAT(status.message(), Naming("\"t\"", "[1, 3]"));
 }
 
 TEST_F(TorchRanksTest, TensorsThatDoNotFitMayBeLeftOut) {

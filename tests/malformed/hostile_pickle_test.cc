@@ -111,16 +111,20 @@ std::vector<HostileFile> TorchFiles() {
   }
   add("20,000 meshes of the same 100,000 ranks",
       "}(" + Entry("ranks", Ranks("1", 100'000) + Put(0)) + meshes + "u", Descending(100'000));
-  add("a mesh of 2^22 places and one rank",
+  const auto mesh_of = [](const std::string& shape) {
+    return Mesh(
+        Entry("_layout", Instance("torch", "_MeshLayout") +
+                             State(Entry("shape", shape) + Entry("stride", PickledIntegers({0})))) +
+        Entry("_rank_map", Ranks("1", 1)));
+  };
+  add("a mesh of 2^45 empty tuples",
       "}(" +
-          Entry(
-              "w",
-              DTensor(1, LocalAndSpec(Mesh(
-                             Entry("_layout", Instance("torch", "_MeshLayout") +
-                                                  State(Entry("shape", PickledIntegers({1 << 22})) +
-                                                        Entry("stride", PickledIntegers({0})))) +
-                             Entry("_rank_map", Ranks("1", 1)))))) +
+          Entry("w", DTensor(1, LocalAndSpec(mesh_of(")" + Put(0) +
+                                                     Repeat(Get(0) + "\x86" + Put(0), 45))))) +
           "u",
+      Descending(1));
+  add("a mesh of 2^22 places and one rank",
+      "}(" + Entry("w", DTensor(1, LocalAndSpec(mesh_of(PickledIntegers({1 << 22}))))) + "u",
       Descending(1));
   return files;
 }

@@ -991,10 +991,11 @@ def test_a_tensor_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path)
         assert "t" not in ckpt and len(ckpt) == 7 and ckpt["v"].numpy().shape == (3, 4)
         assert any('"t"' in warning for warning in ckpt.warnings)
         for read in (lambda: ckpt["t"], lambda: ckpt.get("t"), ckpt.read,
-                     lambda: ckpt.read(["v", "t"]), lambda: ckpt.get_tensor("t")):
+                     lambda: ckpt.read(["v", "t"]), lambda: ckpt.get_tensor("t"),
+                     lambda: ckpt.select("*")):
             with pytest.raises(reshard.UnsupportedError, match="'t' cannot be read: .*strides"):
                 read()
-        assert set(ckpt.read(list(ckpt))) == set(ckpt)
+        assert set(ckpt.read(list(ckpt))) == set(ckpt) == set(ckpt.select("[!t]*"))
     (file,) = reshard.inspect(path).checkpoints
     assert [(tensor.name, "strides" in tensor.reason) for tensor in file.unread] == [("t", True)]
     assert len(file.parameters) == 7

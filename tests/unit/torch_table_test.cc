@@ -266,6 +266,20 @@ TEST(TorchTableTest, AxesCutInTheirOrder) {
   }
 }
 
+// Some releases state the order of strided placements once more.
+TEST(TorchTableTest, StridedPlacementsSayTheOrderThemselves) {
+  const std::string strided = Placement(
+      "_StridedShard",
+      PickledDict({Entry("dim", PickledInteger(0)), Entry("split_factor", PickledInteger(2))}));
+  const auto read = ReadFile(
+      TorchFile(PickleOf(PickledDict(
+                    {Entry("w", DTensor(PickledWhole("0", {2}), {8}, Mesh({2, 2}, {2, 1}, 4),
+                                        {strided, Shard(0)}, PickledTuple({Order(0, {1, 0})})))})),
+                {"01234567", std::string("\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0", 16)}));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_THAT(NamesOf(*read), ElementsAre("w"));
+}
+
 // Objects have no paths to their tensors. What only they hold is named.
 TEST(TorchTableTest, ObjectsThatHoldStoragesAreNamed) {
   const auto object = [](const std::string& value) {

@@ -371,7 +371,6 @@ void InspectCommand::InspectPath(const std::string& path) {
 void InspectCommand::InspectFile(const std::string& path) {
   const Result<Checkpoint> checkpoint = Checkpoint::Open(path, key_, Checkpoint::Purpose::kListing);
   if (checkpoint.ok()) {
-    Warn(checkpoint->warnings());
     ShowCheckpoint(*checkpoint, std::nullopt);
     return;
   }
@@ -400,7 +399,6 @@ void InspectCommand::InspectFolder(const std::string& path) {
     const RankFiles::File& file = ranks->files[place];
     const Result<Checkpoint> checkpoint = Checkpoint::Open(*ranks, place, key_);
     if (checkpoint.ok()) {
-      Warn(checkpoint->warnings());
       ShowCheckpoint(*checkpoint, file.rank);
     } else {
       Report(file.path, checkpoint.status());
