@@ -280,13 +280,13 @@ Result<Checkpoint> Checkpoint::State::OpenListed(const RankFiles& listed, size_t
 Result<const Checkpoint*> Checkpoint::State::OpenTold(const Checkpoint& file) {
   if (file.state_->told == nullptr) return &file;
   return CatchOutOfMemory([&]() -> Result<const Checkpoint*> {
-    Told& told = *file.state_->told;
-    const std::lock_guard lock(told.mutex);
-    if (!told.opened) {
-      RESHARD_ASSIGN_OR_RETURN(Checkpoint opened, OpenListed(told.listed, told.place, told.key));
-      told.opened.emplace(std::move(opened));
+    Told& from = *file.state_->told;
+    const std::lock_guard lock(from.mutex);
+    if (!from.opened) {
+      RESHARD_ASSIGN_OR_RETURN(Checkpoint opened, OpenListed(from.listed, from.place, from.key));
+      from.opened.emplace(std::move(opened));
     }
-    return &*told.opened;
+    return &*from.opened;
   });
 }
 

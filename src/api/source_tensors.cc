@@ -75,7 +75,7 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
   RESHARD_ASSIGN_OR_RETURN(
       opened.source,
       OpenSource(spec, {.choice = choice},
-                 {.window_bytes = WindowsKept(), .lone_parts = lone_parts, .stop = stop}));
+                 {.window_bytes = WindowsKept(), .stop = stop, .lone_parts = lone_parts}));
   OpenedSource& source = *opened.source;
   const size_t indexers = source.Askers(workers);
   opened.choice = std::move(choice);
