@@ -654,8 +654,9 @@ Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& su
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
     if (kind == PathKind::kDirectory && suffix.empty()) {
       RESHARD_ASSIGN_OR_RETURN(
-          auto source, OpenOfFamily({.path = folder}, {.opens_any_file = true, .lists_unread = true},
-                                    {.lone_parts = LoneParts::kListed}));
+          auto source,
+          OpenOfFamily({.path = folder}, {.opens_any_file = true, .lists_unread = true},
+                       {.lone_parts = LoneParts::kListed}));
       if (source != nullptr) {
         files.files = ListFiles(*source);
         files.warnings = source->warnings();
