@@ -154,7 +154,7 @@ class RankCollector {
 
   const SourceRequest& request_;
   PartListBuilder parts_;
-  std::unordered_map<std::string, Tensor> tensors_;  // by name in the source
+  std::unordered_map<std::string, Tensor> tensors_;         // by name in the source
   std::map<std::string, std::string, std::less<>> unread_;  // why, by name; only if listed
   std::vector<UnreadTensor> left_out_;
   uint64_t arrays_ = 0;
