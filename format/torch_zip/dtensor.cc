@@ -58,8 +58,8 @@ std::span<const PickleValue> PartsOf(const Pickle& pickle, const PickleValue& va
   return fits ? parts : std::span<const PickleValue>();
 }
 
-// Appends the integers of nested tuples. Tuples of one tuple share it, so that few of them may be as
-// many as a power of two.
+// Appends the integers of nested tuples. Tuples of one tuple share it, so that few of them may be
+// as many as a power of two.
 bool AppendIntegers(const Pickle& pickle, const PickleValue& value, Shape& numbers) {
   constexpr size_t kMostVisits = 4 * kMaxDims;
   std::vector<PickleValue> open = {value};
