@@ -21,7 +21,7 @@ def opened(options, log, source, *words):
 
 def check(options, log, source):
     items = {path.name for path in source.glob("*.distcp") if path.stat().st_size > 0}
-    assert items, source
+    assert len(items) > 1, source
     for more in ((), ("--json",), ("--long",), ("--include", "w*")):
         text, names = opened(options, log, source, "inspect", source, *more)
         assert names == {".metadata"}, f"{source}: inspect {more} opens {names}"
@@ -38,7 +38,7 @@ def main():
     harness.need_programs("strace")
     with harness.scratch_in_memory() as folder:
         log = pathlib.Path(folder) / "log"
-        for case in ("case_000", "case_001", "case_025"):  # the last with one file of items
+        for case in ("case_000", "case_001"):
             check(options, log, harness.SHARDED_CASES / "dcp" / case / "input")
 
 
