@@ -270,7 +270,9 @@ def dcp_shard(planted):
     options = planted.rng.choice((
         ["--format", "huggingface"], ["--format", "unified"],
         journeys.strategy_arguments(planted.folder, training)))
-    planted.convert_refused([where], options, allow=["--partial"])
+    # A folder of shards is proved to be whole.
+    is_of_shards = where == source and name.startswith("shard")
+    planted.convert_refused([where], options, allow=[] if is_of_shards else ["--partial"])
     planted.done("inspect", source / name)
 
 
