@@ -378,7 +378,7 @@ Status DTensorReader::CheckOrder(const PickleValue& spec, const MeshTensor& tens
   for (const MeshPlacement& placement : tensor.placements) {
     if (placement.split != 1) return {};
   }
-  const Status unknown = UnsupportedError("a shard_order of a form that is not known");
+  Status unknown = UnsupportedError("a shard_order of a form that is not known");
   if (order->kind != PickleKind::kTuple || pickle_.Items(*order).size() > kMaxDims) return unknown;
   for (const PickleValue& entry : pickle_.Items(*order)) {
     // A named tuple of a dimension, and of the axes that cut it.

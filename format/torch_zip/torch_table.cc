@@ -66,7 +66,7 @@ class TorchTableReader {
     }
     holders_.push_back(std::move(holder));
     return Count(sizeof(Holder) + path.size() + holders_.back().object.kind.size() +
-                 storages.size() * sizeof(const ZipMember*));
+                 storages.size() * sizeof(void*));
   }
 
   Result<TableOfFile> Finish(uint64_t others) && {

@@ -80,7 +80,7 @@ class RankCollector {
     return UnsupportedError(WarningOfUnread(Escape(request_.path), unread).message);
   }
 
-  PartList Finish() && { return std::move(parts_).Finish(); }
+  PartList Finish() { return std::move(parts_).Finish(); }
   // Tensors that are not wanted, and whose parts do not fit.
   std::vector<UnreadTensor> TakeLeftOut() { return std::move(left_out_); }
 
@@ -246,7 +246,7 @@ Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequ
                                          return collector.Add(file.rank, table);
                                        }));
   found.unread = collector.TakeLeftOut();
-  PartList parts = std::move(collector).Finish();
+  PartList parts = collector.Finish();
   if (parts.tensors().empty()) return collector.NoTensor();
   RankedFiles ranks;
   ranks.is_folder = true;
