@@ -44,6 +44,7 @@ class Renaming {
   // `made`, which a pattern may set. Errors: kInvalidArgument if two patterns match, or if the new
   // name is longer than a tag may be.
   Result<const std::string*> NewName(const std::string& name, std::string& made) const;
+  Result<const std::string*> NewName(std::string&& name, std::string& made) const = delete;
 
   // Returns whether an entry matches `name`, even if the name stays.
   bool Fits(const std::string& name) const;

@@ -98,9 +98,10 @@ class RankCollector {
     if (status.code() != StatusCode::kMismatch && status.code() != StatusCode::kUnsupported) {
       return false;
     }
+    const std::string in_file(array.name);
     std::string made;
     RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
-                             request_.names.from_files.NewName(std::string(array.name), made));
+                             request_.names.from_files.NewName(in_file, made));
     if (IsWanted(request_, *name)) return false;
     left_out_.push_back({*name, status.message()});
     return true;
