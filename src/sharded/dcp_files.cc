@@ -119,10 +119,12 @@ class DcpOpener {
         RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
                                  request_.names.from_files.NewName(all[t].name, made));
         RESHARD_ASSIGN_OR_RETURN(const bool is_read, CanRead(all[t], *name, m));
-        if (!is_read && (known_unread.insert(*name).second)) {
-          found_.unread.push_back({*name, all[t].unsupported});
+        if (!is_read) {
+          if (known_unread.insert(*name).second) {
+            found_.unread.push_back({*name, all[t].unsupported});
+          }
+          continue;
         }
-        if (!is_read) continue;
         const auto [place, is_new] = known.try_emplace(*name, tensors_.size());
         if (is_new) tensors_.push_back({*name, {}});
         Tensor& tensor = tensors_[place->second];
@@ -140,7 +142,7 @@ class DcpOpener {
     return MismatchError(fmt::format("{}: names no tensor", Escape(PathOf(0))));
   }
 
-  Result<bool> CanRead(const DcpTensor& tensor, const std::string& name, size_t metadata) {
+  Result<bool> CanRead(const DcpTensor& tensor, std::string_view name, size_t metadata) const {
     if (tensor.dtype) return true;
     if (request_.lists_unread || !IsWanted(request_, name)) return false;
     return UnsupportedError(fmt::format("{}: {}: cannot be read: {}; leave it out with `exclude`",

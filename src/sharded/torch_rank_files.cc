@@ -36,19 +36,7 @@ class RankCollector {
     if (&file.table().container() != &kTorchZipContainer) {
       return CorruptError(fmt::format("{}: expected a file of torch.save", Escape(path)));
     }
-    for (const UnreadTensor& tensor : file.beside().unread) {
-      std::string made;
-      RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
-                               request_.names.from_files.NewName(tensor.name, made));
-      if (request_.lists_unread) unread_.emplace(*name, tensor.why);
-    }
-    RESHARD_RETURN_IF_ERROR(
-        CheckNoneUnread(file, path, [this](const std::string& name) -> Result<bool> {
-          std::string made;
-          RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                                   request_.names.from_files.NewName(name, made));
-          return !request_.lists_unread && IsWanted(request_, *new_name);
-        }));
+    RESHARD_RETURN_IF_ERROR(TakeUnread(file, path));
     std::unordered_map<std::string_view, const MeshTensor*> cut;
     for (const MeshTensor& tensor : file.shards().mesh) cut.emplace(tensor.name, &tensor);
     for (const StoredArray& array : file.arrays()) {
@@ -92,6 +80,25 @@ class RankCollector {
     int64_t rank = 0;  // of the first file that has it
     std::string name_in_files;
   };
+
+  // Takes the tensors of a file that cannot be read, if they are to be listed. Errors: kUnsupported
+  // if they are not, and one is wanted.
+  Status TakeUnread(const IndexedFile& file, const std::string& path) {
+    std::string made;
+    if (!request_.lists_unread) {
+      return CheckNoneUnread(file, path, [&](const std::string& name) -> Result<bool> {
+        RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
+                                 request_.names.from_files.NewName(name, made));
+        return IsWanted(request_, *new_name);
+      });
+    }
+    for (const UnreadTensor& tensor : file.beside().unread) {
+      RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
+                               request_.names.from_files.NewName(tensor.name, made));
+      unread_.emplace(*name, tensor.why);
+    }
+    return {};
+  }
 
   // Whether `status` is about an array that is not wanted.
   Result<bool> LeavesOut(const StoredArray& array, const Status& status) {
