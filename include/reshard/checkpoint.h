@@ -60,8 +60,7 @@ class Checkpoint {
   // Opens file number `place` of a list that ListRankFiles returned. ListRankFiles has already
   // indexed the files of a folder of full tensors, so they are not indexed again. The checkpoint
   // has the tensors that the folder's index assigns to the file. It is opened for listing. Of DCP,
-  // View opens the file. More
-  // errors:
+  // View opens the file. More errors:
   //   kChanged
   //   kInvalidArgument: no such place
   static Result<Checkpoint> Open(const RankFiles& listed, size_t place,

@@ -83,9 +83,7 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
   spec_ = InRunFolder(given, notes_);
   lists_unread_ = use.lists_unread;
   const SourceSpec& spec = spec_;
-  if (!use.choice.TakesAll()) {
-    wants_ = [choice = use.choice](std::string_view name) { return choice.Takes(name); };
-  }
+  TakeChoice(use.choice);
   RESHARD_ASSIGN_OR_RETURN(source_strategy_, StrategyOf(spec.strategy, memory_, notes_));
   RESHARD_ASSIGN_OR_RETURN(target_strategy_, StrategyOf(use.target.strategy, memory_, notes_));
   // The rule looks at names if there are two strategies.
@@ -176,9 +174,7 @@ Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& 
                                                    const ParameterChoice& choice) {
   std::unique_ptr<OpenedSource> source(new OpenedSource(limits, std::move(key)));
   source->each_alone_ = true;
-  if (!choice.TakesAll()) {
-    source->wants_ = [choice](std::string_view name) { return choice.Takes(name); };
-  }
+  source->TakeChoice(choice);
   source->found_.container = &DefaultContainer();
   source->rule_.emplace(nullptr, nullptr);
   std::vector<FileId> ids;
@@ -336,6 +332,11 @@ Result<std::optional<IndexedFile>> OpenedSource::Tell(const ChosenFile& file) co
   if (!table || names_.empty()) return table;
   RESHARD_ASSIGN_OR_RETURN(table, WithNames(*std::move(table), names_, files_.path(file.id)));
   return table;
+}
+
+void OpenedSource::TakeChoice(const ParameterChoice& choice) {
+  if (choice.TakesAll()) return;
+  wants_ = [choice](std::string_view name) { return choice.Takes(name); };
 }
 
 Result<bool> OpenedSource::WantsOfFile(const std::string& name) const {

@@ -200,6 +200,7 @@ class OpenedSource {
   // Gives tensors of a table that cannot be read their names in the source. Errors: kUnsupported if
   // one is asked for.
   Status TakeUnread(IndexedFile& table);
+  void TakeChoice(const ParameterChoice& choice);
   Status TakeNames(const Renames& name_map);
   // Takes the name of an array in its file.
   Result<bool> WantsOfFile(const std::string& name) const;
