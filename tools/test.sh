@@ -194,11 +194,15 @@ run_ctest() { # PART PRESET [CTEST OPTION...]
 
 # Warnings are errors with the compilers of Debian 12. A newer one may know more of them, which is no
 # reason not to test.
-configure_and_build() { # PRESET [CMAKE OPTION...]
+configure() { # PRESET [CMAKE OPTION...]
   local strict=()
   [[ $(. /etc/os-release && echo "$VERSION_CODENAME") == bookworm ]] ||
     strict=(-DCMAKE_COMPILE_WARNING_AS_ERROR=OFF)
-  cmake --preset "$@" "${strict[@]}" && cmake --build --preset "$1" --parallel "$jobs"
+  cmake --preset "$@" "${strict[@]}"
+}
+
+configure_and_build() { # PRESET [CMAKE OPTION...]
+  configure "$@" && cmake --build --preset "$1" --parallel "$jobs"
 }
 
 build_and_test() { # PRESET [CMAKE OPTION...]
@@ -220,12 +224,25 @@ test_asan() {
   fi
 }
 
-# Of these tests, all of which AddressSanitizer runs, a third that the seed chooses.
+# Builds the tests of the preset tsan that are listed.
+build_tsan_tests() { # TEST...
+  configure tsan && cmake --build --preset tsan --parallel "$jobs" --target "$@"
+}
+
+# All test programs with threads, or a third of them that the seed chooses: AddressSanitizer runs all.
 test_tsan() {
-  if [[ $mode != --complete ]]; then
-    local -x GTEST_TOTAL_SHARDS=3 GTEST_SHARD_INDEX=$((RESHARD_TEST_SEED % 3))
+  if [[ $mode == --complete ]]; then
+    build_and_test tsan
+    return
   fi
-  build_and_test tsan
+  local chosen
+  mapfile -t chosen < <(configure tsan >&2 && ctest --preset tsan --show-only 2>/dev/null |
+    awk -v seed="$RESHARD_TEST_SEED" '$2 ~ /^#/ && n++ % 3 == seed % 3 { print $NF }')
+  if run_part tsan-build build_tsan_tests "${chosen[@]}"; then
+    run_ctest tsan-test tsan --tests-regex "^($(IFS='|' && echo "${chosen[*]}"))\$"
+  else
+    did_not_run tsan-test "the build failed"
+  fi
 }
 
 # The release build, with the tests that AddressSanitizer does not run and what scripts run. Warnings are

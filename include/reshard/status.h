@@ -14,11 +14,10 @@
 #ifndef RESHARD_STATUS_H_
 #define RESHARD_STATUS_H_
 
-#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace reshard {
@@ -49,26 +48,39 @@ int ExitCode(StatusCode code);
 class [[nodiscard]] Status {
  public:
   Status() = default;  // ok
+  // `message` and `system_error` have no effect with kOk.
   Status(StatusCode code, std::string message, int system_error = 0);
-
-  bool ok() const { return code_ == StatusCode::kOk; }
-  StatusCode code() const { return code_; }
-  const std::string& message() const { return message_; }
-  // The option that the error is about, by its field in the options struct: the first one that the
-  // message names; empty if it names no option.
-  const std::string& option() const { return option_; }
-  // The errno if the system refused an operation, such as ENOSPC; else 0.
-  int system_error() const { return system_error_; }
-  // The same failure in other words.
-  Status WithMessage(std::string message) const {
-    return {code_, std::move(message), system_error_};
+  // Copies share what they say, without an allocation.
+  Status(const Status& other) noexcept : failure_(other.failure_) {
+    if (failure_ != nullptr) Share();
+  }
+  Status(Status&& other) noexcept : failure_(std::exchange(other.failure_, nullptr)) {}
+  Status& operator=(Status other) noexcept {
+    std::swap(failure_, other.failure_);
+    return *this;
+  }
+  ~Status() {
+    if (failure_ != nullptr) Release();
   }
 
+  bool ok() const { return failure_ == nullptr; }
+  StatusCode code() const;
+  const std::string& message() const;
+  // The option that the error is about, by its field in the options struct: the first one that the
+  // message names; empty if it names no option.
+  const std::string& option() const;
+  // The errno if the system refused an operation, such as ENOSPC; else 0.
+  int system_error() const;
+  // The same failure in other words.
+  Status WithMessage(std::string message) const;
+
  private:
-  StatusCode code_ = StatusCode::kOk;
-  int system_error_ = 0;
-  std::string message_;
-  std::string option_;
+  struct Failure;  // counts the objects that share it
+
+  void Share() noexcept;
+  void Release() noexcept;
+
+  Failure* failure_ = nullptr;  // null if ok
 };
 
 // The subject of a warning. Stable: a number keeps its meaning, and new codes come at the end.
@@ -143,17 +155,16 @@ template <typename T>
 class [[nodiscard]] Result {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): so that `return value;` works
-  Result(T value) : state_(std::in_place_index<1>, std::move(value)) {}
+  Result(T value) : value_(std::move(value)) {}
   // `status` is not ok.
   // NOLINTNEXTLINE(google-explicit-constructor): so that `return status;` works
-  Result(Status status) : state_(std::in_place_index<0>, std::move(status)) {
-    const Status& reason = *std::get_if<0>(&state_);
-    if (reason.ok()) EndForMisuse("a Result without a value was made of the status", reason);
+  Result(Status status) : status_(std::move(status)) {
+    if (status_.ok()) EndForMisuse("a Result without a value was made of the status", status_);
   }
 
-  bool ok() const { return state_.index() == 1; }
+  bool ok() const { return value_.has_value(); }
   // The reason of failure; an ok Status when there is a value.
-  Status status() const { return ok() ? Status() : *std::get_if<0>(&state_); }
+  Status status() const { return status_; }
 
   // The value; only when ok().
   T& value() & { return Checked(*this); }
@@ -168,13 +179,12 @@ class [[nodiscard]] Result {
  private:
   template <typename Self>
   static auto& Checked(Self& self) {
-    if (!self.ok()) {
-      EndForMisuse("the value of a failed Result was taken", *std::get_if<0>(&self.state_));
-    }
-    return *std::get_if<1>(&self.state_);
+    if (!self.ok()) EndForMisuse("the value of a failed Result was taken", self.status_);
+    return *self.value_;
   }
 
-  std::variant<Status, T> state_;
+  std::optional<T> value_;
+  Status status_;  // ok if there is a value
 };
 
 }  // namespace v0_1

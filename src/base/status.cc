@@ -1,6 +1,6 @@
 #include "reshard/status.h"
 
-#include <cstddef>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -127,13 +127,48 @@ std::string_view WarningCodeName(WarningCode code) {
   return "unknown";
 }
 
-Status::Status(StatusCode code, std::string message, int system_error)
-    : code_(code), system_error_(system_error), message_(std::move(message)) {
-  for (const NamedOption& named : NamedOptions(message_)) {
-    if (named.name.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string_view::npos) continue;
-    option_ = named.name;
-    return;
+struct Status::Failure {
+  Failure(StatusCode failed, std::string text, int error)
+      : code(failed), system_error(error), message(std::move(text)) {
+    for (const NamedOption& named : NamedOptions(message)) {
+      if (named.name.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string_view::npos) {
+        continue;
+      }
+      option = named.name;
+      return;
+    }
   }
+
+  std::atomic<int> holders = 1;
+  const StatusCode code;
+  const int system_error;
+  const std::string message;
+  std::string option;
+};
+
+Status::Status(StatusCode code, std::string message, int system_error)
+    : failure_(code == StatusCode::kOk ? nullptr
+                                       : new Failure(code, std::move(message), system_error)) {}
+
+StatusCode Status::code() const { return ok() ? StatusCode::kOk : failure_->code; }
+
+const std::string& Status::message() const {
+  static const std::string& none = *new std::string;
+  return ok() ? none : failure_->message;
+}
+
+const std::string& Status::option() const { return ok() ? message() : failure_->option; }
+
+int Status::system_error() const { return ok() ? 0 : failure_->system_error; }
+
+Status Status::WithMessage(std::string message) const {
+  return {code(), std::move(message), system_error()};
+}
+
+void Status::Share() noexcept { failure_->holders.fetch_add(1, std::memory_order_relaxed); }
+
+void Status::Release() noexcept {
+  if (failure_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete failure_;
 }
 
 int ExitCode(StatusCode code) {
@@ -195,6 +230,13 @@ void EndForMisuse(std::string_view reason, const Status& status) noexcept {
 
 }  // namespace v0_1
 
+namespace {
+
+// Made before memory can run out.
+const Status& out_of_memory = *new Status(StatusCode::kResourceExhausted, "out of memory");
+
+}  // namespace
+
 Status OutOfMemoryError(const std::bad_alloc& error) noexcept {
   const MemoryWatch::Unwatched unwatched;
   try {
@@ -203,7 +245,7 @@ Status OutOfMemoryError(const std::bad_alloc& error) noexcept {
     }
     return ResourceExhaustedError("out of memory; use fewer jobs, or raise the memory limit");
   } catch (const std::bad_alloc&) {
-    return ResourceExhaustedError("out of memory");
+    return out_of_memory;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -52,6 +53,35 @@ TEST(ResultDeathTest, AnOkStatusMakesNoResult) {
 TEST(Version, PublicTypesAreInTheNamespaceOfTheVersion) {
   const std::string name = fmt::format("v{}_{}", kVersionMajor, kVersionMinor);
   EXPECT_NE(std::string_view(typeid(Status).name()).find(name), std::string_view::npos);
+}
+
+TEST(Status, KeepsWhatItSaysInCopiesAndMoves) {
+  Status first = IoError("x.ckpt: the disk is full; pass `force`", 28);
+  const Status copy = first;
+  first = Status();
+  EXPECT_TRUE(first.ok());
+  EXPECT_EQ(first.message(), "");
+  first = copy;
+  const Status moved = std::move(first);
+  for (const Status& status : {copy, moved, copy.WithMessage(moved.message())}) {
+    EXPECT_EQ(status.code(), StatusCode::kIo);
+    EXPECT_EQ(status.message(), "x.ckpt: the disk is full; pass `force`");
+    EXPECT_EQ(status.option(), "force");
+    EXPECT_EQ(status.system_error(), 28);
+  }
+  EXPECT_TRUE(Status(StatusCode::kOk, "no failure", 5).ok());
+}
+
+TEST(Status, IsSharedByThreads) {
+  const Status status = NotFoundError("x.ckpt: does not exist");
+  const auto copy = [&status] {
+    for (int time = 0; time < 1000; ++time) {
+      const Status own = status;
+      EXPECT_EQ(own.message(), "x.ckpt: does not exist");
+    }
+  };
+  std::jthread other(copy);
+  copy();
 }
 
 TEST(Status, IsAboutTheFirstOptionThatItNames) {
