@@ -6,6 +6,23 @@
 
 namespace reshard {
 
+bool IsFloat(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E5M2:
+    case DType::kHiFloat8:
+    case DType::kFloat8E8M0:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat6E2M3:
+    case DType::kFloat6E3M2:
+    case DType::kFloat4E2M1:
+      return true;
+    default:
+      return IsCastSource(dtype);
+  }
+}
+
 bool IsCastSource(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 ||
          dtype == DType::kFloat64;

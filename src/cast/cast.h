@@ -14,6 +14,8 @@
 
 namespace reshard {
 
+// The floating-point dtypes, Float8E8M0 among them, which has exponents alone.
+bool IsFloat(DType dtype);
 // The source dtypes of casts: Float16, BFloat16, Float32, Float64.
 bool IsCastSource(DType dtype);
 // The target dtypes of casts: the source dtypes, Float8E4M3FN and Float8E5M2.

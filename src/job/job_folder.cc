@@ -347,11 +347,9 @@ Result<std::vector<uint64_t>> JobFolder::Outstanding(uint64_t workers) const {
 Result<std::map<uint64_t, std::string>> JobFolder::LiveWorkers(uint64_t workers) const {
   std::map<uint64_t, std::string> live;
   for (uint64_t i = 0; i < workers; ++i) {
-    const auto lock = FileLock::OpenToAsk(folder_, RunLockName(WorkerShare{i, workers}));
-    if (lock.status().code() == StatusCode::kNotFound) continue;
-    if (!lock.ok()) return lock.status();
-    RESHARD_ASSIGN_OR_RETURN(const bool held, lock->IsHeld());
-    if (held) live.emplace(i, lock->Holder());
+    RESHARD_ASSIGN_OR_RETURN(const auto lock,
+                             FileLock::LookAt(folder_, RunLockName(WorkerShare{i, workers})));
+    if (lock && lock->held) live.emplace(i, lock->holder);
   }
   return live;
 }
@@ -360,11 +358,8 @@ Result<bool> JobFolder::HasLiveWorker() const {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder_.Names());
   for (const std::string& name : names) {
     if (!name.starts_with(kWorkerLock)) continue;
-    const auto lock = FileLock::OpenToAsk(folder_, name);
-    if (lock.status().code() == StatusCode::kNotFound) continue;
-    if (!lock.ok()) return lock.status();
-    RESHARD_ASSIGN_OR_RETURN(const bool held, lock->IsHeld());
-    if (held) return true;
+    RESHARD_ASSIGN_OR_RETURN(const auto lock, FileLock::LookAt(folder_, name));
+    if (lock && lock->held) return true;
   }
   return false;
 }

@@ -13,21 +13,6 @@ std::optional<WorkerShare> ShareNumber(uint64_t number, uint64_t workers) {
   return workers == 0 ? std::nullopt : std::optional(WorkerShare{number, workers});
 }
 
-struct Lock {
-  bool held = false;
-  std::string process;  // that holds it, or has held it
-};
-
-// No value if there is no lock.
-Result<std::optional<Lock>> LookAtLock(const JobFolder& folder,
-                                       const std::optional<WorkerShare>& worker) {
-  const auto file = FileLock::OpenToAsk(folder.folder(), RunLockName(worker));
-  if (file.status().code() == StatusCode::kNotFound) return std::optional<Lock>();
-  if (!file.ok()) return file.status();
-  RESHARD_ASSIGN_OR_RETURN(const bool held, file->IsHeld());
-  return std::optional(Lock{held, file->Holder()});
-}
-
 Status ReadRecord(const OutputDirectory& folder, const std::string& name, WorkerState& state) {
   const auto entry = folder.Look(name);
   if (!entry.ok()) return entry.status();
@@ -57,8 +42,9 @@ Result<std::vector<WorkerState>> FindWorkers(const JobFolder& folder, uint64_t w
       state.kind = WorkerState::Kind::kFinished;
       continue;
     }
-    if (!has(RunLockName(worker))) continue;
-    RESHARD_ASSIGN_OR_RETURN(const auto lock, LookAtLock(folder, worker));
+    const std::string name = RunLockName(worker);
+    if (!has(name)) continue;
+    RESHARD_ASSIGN_OR_RETURN(const auto lock, FileLock::LookAt(folder.folder(), name));
     if (!lock) continue;
     // It may have left its mark, and the lock, since the names were listed.
     if (worker && !lock->held) {
@@ -68,7 +54,7 @@ Result<std::vector<WorkerState>> FindWorkers(const JobFolder& folder, uint64_t w
     } else {
       state.kind = lock->held ? WorkerState::Kind::kRunning : WorkerState::Kind::kDead;
     }
-    state.process = lock->process;
+    state.process = lock->holder;
     RESHARD_RETURN_IF_ERROR(ReadRecord(folder.folder(), ProgressName(worker), state));
   }
   return states;
@@ -76,7 +62,8 @@ Result<std::vector<WorkerState>> FindWorkers(const JobFolder& folder, uint64_t w
 
 Result<bool> IsAnyAtWork(const JobFolder& folder, uint64_t workers) {
   for (uint64_t i = 0; i < std::max<uint64_t>(workers, 1); ++i) {
-    RESHARD_ASSIGN_OR_RETURN(const auto lock, LookAtLock(folder, ShareNumber(i, workers)));
+    RESHARD_ASSIGN_OR_RETURN(
+        const auto lock, FileLock::LookAt(folder.folder(), RunLockName(ShareNumber(i, workers))));
     if (lock && lock->held) return true;
   }
   return false;

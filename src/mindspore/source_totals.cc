@@ -17,30 +17,13 @@
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/cast/cast.h"
 #include "src/mindspore/layout_grid.h"
 
 namespace reshard {
 namespace {
 
-bool IsFloatingPoint(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-    case DType::kFloat32:
-    case DType::kFloat64:
-    case DType::kBFloat16:
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E5M2:
-    case DType::kHiFloat8:
-    case DType::kFloat8E4M3FNUZ:
-    case DType::kFloat8E5M2FNUZ:
-    case DType::kFloat6E2M3:
-    case DType::kFloat6E3M2:
-    case DType::kFloat4E2M1:
-      return true;
-    default:
-      return false;
-  }
-}
+bool MayBeWeights(DType dtype) { return IsFloat(dtype) && dtype != DType::kFloat8E8M0; }
 
 bool HasElements(ArrayKind kind) {
   return kind == ArrayKind::kTensor || kind == ArrayKind::kPacked;
@@ -142,7 +125,7 @@ class ParameterCounting {
     for (const PartList::Tensor& listed : tensors.tensors()) {
       if (stop_.stop_requested()) return Stopped();
       RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source_.Describe(listed.name, 0));
-      if (!IsFloatingPoint(tensor.dtype)) continue;
+      if (!MayBeWeights(tensor.dtype)) continue;
       RESHARD_RETURN_IF_ERROR(Add(
           {tensor.name, tensor.kind, tensor.dtype, tensor.full_shape},
           [&](std::string_view other) { return tensors.Find(other) != nullptr; },
@@ -209,7 +192,7 @@ class ParameterCounting {
     const Strategy* strategy = rule_.source();
     const bool last = alone && rule_.source_stages() == 1;
     for (const StoredArray& parameter : index.arrays()) {
-      if (!HasElements(parameter.kind) || !IsFloatingPoint(parameter.dtype)) continue;
+      if (!HasElements(parameter.kind) || !MayBeWeights(parameter.dtype)) continue;
       Shape shape = parameter.shape;
       const ParameterLayout* const layout =
           strategy == nullptr ? nullptr

@@ -82,6 +82,15 @@ Result<FileLock> FileLock::OpenToAsk(const OutputDirectory& folder, const std::s
   return FileLock(std::move(file), std::move(path));
 }
 
+Result<std::optional<FileLock::State>> FileLock::LookAt(const OutputDirectory& folder,
+                                                        const std::string& name) {
+  const auto file = OpenToAsk(folder, name);
+  if (file.status().code() == StatusCode::kNotFound) return std::optional<State>();
+  if (!file.ok()) return file.status();
+  RESHARD_ASSIGN_OR_RETURN(const bool held, file->IsHeld());
+  return std::optional(State{held, file->Holder()});
+}
+
 Result<bool> FileLock::Try(Mode mode) const {
   const int operation = mode == Mode::kShared ? LOCK_SH : LOCK_EX;
   while (flock(file_.get(), operation | LOCK_NB) != 0) {
@@ -262,11 +271,8 @@ Status JobLock::Check(const OutputDirectory& target) {
 
 Result<bool> JobLock::IsWorkerBusy(const OutputDirectory& folder) {
   for (const char* name : {kBeginName, kCommitName}) {
-    const auto file = FileLock::OpenToAsk(folder, name);
-    if (file.status().code() == StatusCode::kNotFound) continue;
-    if (!file.ok()) return file.status();
-    RESHARD_ASSIGN_OR_RETURN(const bool held, file->IsHeld());
-    if (held) return true;
+    RESHARD_ASSIGN_OR_RETURN(const auto lock, FileLock::LookAt(folder, name));
+    if (lock && lock->held) return true;
   }
   return false;
 }

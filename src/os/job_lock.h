@@ -36,12 +36,20 @@ class FileLock {
  public:
   enum class Mode { kExclusive, kShared };
 
+  struct State {
+    bool held = false;
+    std::string holder;  // the last signature, of a process that may have ended; empty: none
+  };
+
   // Opens `name` in `folder`, and makes it if it does not exist. Does not follow links. Not locked
   // yet.
   // Errors: kNotFound if the folder has been removed, kIo.
   static Result<FileLock> Open(const OutputDirectory& folder, const std::string& name);
   // As Open, but does not make the file; it allows kShared only. Errors: kNotFound, kIo.
   static Result<FileLock> OpenToAsk(const OutputDirectory& folder, const std::string& name);
+  // Looks at the lock `name`, as IsHeld does. No value: there is no such file. Errors: kIo.
+  static Result<std::optional<State>> LookAt(const OutputDirectory& folder,
+                                             const std::string& name);
 
   // Locks, or changes the mode of a lock that is held. Returns whether it could. If not, a lock
   // that was held may be lost. Errors: kIo, for a file system without locks above all.

@@ -17,23 +17,6 @@ bool MatchesAny(const std::vector<std::string>& patterns, std::string_view name)
                      [name](const std::string& pattern) { return GlobMatch(pattern, name); });
 }
 
-bool IsFloat(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E5M2:
-    case DType::kHiFloat8:
-    case DType::kFloat8E8M0:
-    case DType::kFloat8E4M3FNUZ:
-    case DType::kFloat8E5M2FNUZ:
-    case DType::kFloat6E2M3:
-    case DType::kFloat6E3M2:
-    case DType::kFloat4E2M1:
-      return true;
-    default:
-      return IsCastSource(dtype);
-  }
-}
-
 // Whether the rule is for a tensor.
 bool Matches(const Selection::CastRule& rule, std::string_view name, const Shape& full_shape,
              const std::function<bool(std::string_view)>& has) {
