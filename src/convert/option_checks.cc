@@ -16,6 +16,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/rounded_count.h"
 #include "src/full/full_folder.h"
 #include "src/io/shared_work.h"
 #include "src/io/storage.h"
@@ -184,6 +185,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
     return InvalidArgumentError(
         "`prune` needs a whole set, and `ranks` writes only a part; choose one");
   }
+  RESHARD_RETURN_IF_ERROR(ExpectedParameters(options.checks).status());
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckEncryption(options.target, options.io.target));

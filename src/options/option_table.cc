@@ -727,8 +727,7 @@ void SetOption(const Option& option, const OptionParts& parts, const OptionValue
           const auto& renames = std::get<Renames>(value);
           place->names = renames.names;
           place->patterns = renames.patterns;
-        } else if constexpr (std::is_same_v<Place, std::optional<RoundedCount>*> ||
-                             std::is_same_v<Place, std::optional<WorkerShare>*> ||
+        } else if constexpr (std::is_same_v<Place, std::optional<WorkerShare>*> ||
                              std::is_same_v<Place, std::optional<std::string>*>) {
           *place = std::get<typename std::remove_pointer_t<Place>::value_type>(value);
         } else {
@@ -755,10 +754,13 @@ std::optional<OptionValue> ValueIn(const Option& option, const OptionParts& part
         } else if constexpr (std::is_same_v<Place, std::optional<std::chrono::milliseconds>*>) {
           if (!*place) return std::nullopt;
           return static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(**place).count());
+        } else if constexpr (std::is_same_v<Place, std::string*>) {
+          // Empty: not given. An empty text of another type is a value.
+          if (option.type == OptionType::kParameterCount && place->empty()) return std::nullopt;
+          return *place;
         } else if constexpr (std::is_same_v<Place, Renames*>) {
           return Renames{place->names, place->patterns};  // the rules are an option of their own
-        } else if constexpr (std::is_same_v<Place, std::optional<RoundedCount>*> ||
-                             std::is_same_v<Place, std::optional<WorkerShare>*> ||
+        } else if constexpr (std::is_same_v<Place, std::optional<WorkerShare>*> ||
                              std::is_same_v<Place, std::optional<std::string>*>) {
           return *place ? std::optional<OptionValue>(**place) : std::nullopt;
         } else {

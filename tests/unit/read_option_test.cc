@@ -167,7 +167,7 @@ OptionValue Sample(const Option& option) {
     case OptionType::kNumber:
       return uint64_t{77};
     case OptionType::kParameterCount:
-      return RoundedCount{6, 2};
+      return std::string("6.74B");
     case OptionType::kShare:
       return WorkerShare{1, 2};
     case OptionType::kIo:
