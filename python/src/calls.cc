@@ -90,9 +90,9 @@ constexpr Keyword<StatusCall> kStatus[] = {
     {"target", [](StatusCall& o, nb::handle v) { Set(o.target, v); }},
 };
 
-constexpr Keyword<InferStrategyOptions> kInferStrategy[] = {
-    {"source", [](InferStrategyOptions& o, nb::handle v) { Set(o.source, v); }},
-    {"output", [](InferStrategyOptions& o, nb::handle v) { Set(o.output, v); }},
+constexpr Keyword<StrategyInference> kInferStrategy[] = {
+    {"source", [](StrategyInference& o, nb::handle v) { Set(o.source, v); }},
+    {"output", [](StrategyInference& o, nb::handle v) { Set(o.output, v); }},
 };
 
 constexpr Keyword<StrategyMerge> kMergeStrategies[] = {
@@ -348,8 +348,13 @@ void AddCalls(nb::module_& module) {
   AddCall<StatusCall>(
       module, "status", kNoCall,
       [](const StatusCall& options) { return FindStatus(options.target); }, kStatus);
-  AddCall<InferStrategyOptions>(module, "infer_strategy", kInferStrategyCall, InferStrategy,
-                                kInferStrategy);
+  AddCall<StrategyInference>(
+      module, "infer_strategy", kInferStrategyCall,
+      [](const StrategyInference& options) {
+        return InferStrategy(options.source, options.reference, options.output, options.force,
+                             options.run);
+      },
+      kInferStrategy);
   AddCall<AgainstOptions>(module, "verify_against", kAgainstCall, VerifyAgainst,
                           kConversion<AgainstOptions>);
   AddCall<VerifyOptions>(module, "verify", kVerifyCall, Verify, kVerify);

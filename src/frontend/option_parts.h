@@ -3,10 +3,12 @@
 #ifndef RESHARD_SRC_FRONTEND_OPTION_PARTS_H_
 #define RESHARD_SRC_FRONTEND_OPTION_PARTS_H_
 
+#include <memory>
 #include <string>
 
 #include "reshard/compare.h"
 #include "reshard/convert.h"
+#include "reshard/encryption.h"
 #include "reshard/merge.h"
 #include "reshard/options.h"
 #include "reshard/strategy.h"
@@ -17,7 +19,14 @@
 
 namespace reshard {
 
-inline OptionParts PartsOf(VerifyOptions& options) {
+// The arguments of Verify.
+struct Verification {
+  std::string target;
+  std::shared_ptr<const EncryptionKey> key;
+  RunOptions run;
+};
+
+inline OptionParts PartsOf(Verification& options) {
   return {.key = &options.key, .retries = &options.run.retries};
 }
 
@@ -42,7 +51,12 @@ inline OptionParts PartsOf(DiffOptions& options) {
           .one_replica = &options.one_replica};
 }
 
-inline OptionParts PartsOf(AgainstOptions& options) {
+// The arguments of VerifyAgainst.
+struct Proof : ConversionSpec {
+  RunOptions run;
+};
+
+inline OptionParts PartsOf(Proof& options) {
   OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
   parts.retries = &options.run.retries;
   return parts;
@@ -68,7 +82,16 @@ inline OptionParts PartsOf(MakeStrategyOptions& options) {
           .full_tensors = &options.checkpoint};
 }
 
-inline OptionParts PartsOf(InferStrategyOptions& options) {
+// The arguments of InferStrategy.
+struct StrategyInference {
+  std::string source;
+  std::string reference;
+  std::string output;
+  bool force = false;
+  RunOptions run;
+};
+
+inline OptionParts PartsOf(StrategyInference& options) {
   return {
       .force = &options.force, .retries = &options.run.retries, .full_tensors = &options.reference};
 }

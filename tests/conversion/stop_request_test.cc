@@ -43,10 +43,6 @@ TEST(StopRequest, NothingIsReadAfterIt) {
   MergeOptions merge;
   merge.files = {path, other};
   merge.output = target;
-  InferStrategyOptions infer;
-  infer.source = source;
-  infer.reference = path;
-  infer.output = target;
   const struct {
     const char* name;
     std::function<Status(const std::stop_token& stop)> call;
@@ -88,8 +84,7 @@ TEST(StopRequest, NothingIsReadAfterIt) {
        }},
       {"InferStrategy",
        [&](const std::stop_token& stop) {
-         infer.run.stop = stop;
-         return InferStrategy(infer).status();
+         return InferStrategy(source, path, target, false, {.stop = stop}).status();
        }},
   };
   std::stop_source stop;

@@ -214,17 +214,17 @@ void ExpectPlaces(uint32_t calls) {
 
 TEST(OptionTable, EachCallHasAPlaceForItsOptions) {
   ExpectPlaces<ConvertOptions>(kConvertCall | kPlanCall);
-  ExpectPlaces<AgainstOptions>(kAgainstCall);
+  ExpectPlaces<Proof>(kAgainstCall);
   ExpectPlaces<ViewedConversion>(kCatCall | kViewCall | kMountCall);
   ExpectPlaces<RecodeOptions>(kRecodeCall);
   ExpectPlaces<MergeOptions>(kMergeCall);
-  ExpectPlaces<VerifyOptions>(kVerifyCall);
+  ExpectPlaces<Verification>(kVerifyCall);
   ExpectPlaces<DigestOptions>(kDigestCall);
   ExpectPlaces<DiffOptions>(kDiffCall);
   ExpectPlaces<Commit>(kCommitCall);
   ExpectPlaces<MakeStrategyOptions>(kMakeStrategyCall);
   ExpectPlaces<StrategyConversion>(kConvertStrategyCall);
-  ExpectPlaces<InferStrategyOptions>(kInferStrategyCall);
+  ExpectPlaces<StrategyInference>(kInferStrategyCall);
 }
 
 // A view has the files that convert would write with the same options. cat has --rank by itself.
