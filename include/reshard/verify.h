@@ -10,10 +10,13 @@
 #define RESHARD_VERIFY_H_
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "reshard/compare.h"
+#include "reshard/encryption.h"
 #include "reshard/findings.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
@@ -21,21 +24,18 @@
 namespace reshard {
 inline namespace v0_1 {
 
-struct VerifyOptions {
-  std::string target;                             // a folder that Convert has finished
-  std::shared_ptr<const EncryptionKey> key = {};  // to read encrypted files
-  RunOptions run = {};
-};
-
-// Reads every file that the folder's manifests list. Compares its size, its digest and the digests
-// of its blocks. Compares part records and manifests with their digests. Other files are ignored.
-// If files are damaged, the call succeeds and the report lists the damage.
+// Reads every file that the manifests in `target` list, a folder that Convert has finished. Compares
+// its size, its digest and the digests of its blocks. Compares part records and manifests with their
+// digests. Other files are ignored. If files are damaged, the call succeeds and the report lists the
+// damage. `key` is for encrypted files.
 // Errors:
 //   kNotFound: there is no manifest, so the set is unfinished
 //   kUnsupported: a manifest of another version, or an encrypted file without its key
 //   kChanged: a file changed meanwhile
 //   kIo, kCancelled
-Result<DamageReport> Verify(const VerifyOptions& options);
+Result<DamageReport> Verify(const std::string& target,
+                            const std::shared_ptr<const EncryptionKey>& key = nullptr,
+                            const RunOptions& run = {});
 
 // A conversion, and the folder to compare with its outputs. Fields with default values are taken
 // from the last run in the folder's origin.jsonl, except `source.path` and `source.files`.

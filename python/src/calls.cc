@@ -59,8 +59,8 @@ constexpr Keyword<ConvertCall> kPage[] = {
     {"report", [](ConvertCall& o, nb::handle v) { Set(o.report, v); }},
 };
 
-constexpr Keyword<VerifyOptions> kVerify[] = {
-    {"target", [](VerifyOptions& o, nb::handle v) { Set(o.target, v); }},
+constexpr Keyword<Verification> kVerify[] = {
+    {"target", [](Verification& o, nb::handle v) { Set(o.target, v); }},
 };
 
 constexpr Keyword<DigestOptions> kDigest[] = {
@@ -357,7 +357,10 @@ void AddCalls(nb::module_& module) {
       kInferStrategy);
   AddCall<AgainstOptions>(module, "verify_against", kAgainstCall, VerifyAgainst,
                           kConversion<AgainstOptions>);
-  AddCall<VerifyOptions>(module, "verify", kVerifyCall, Verify, kVerify);
+  AddCall<Verification>(
+      module, "verify", kVerifyCall,
+      [](const Verification& options) { return Verify(options.target, options.key, options.run); },
+      kVerify);
   AddCall<DigestOptions>(module, "digest", kDigestCall, DigestCheckpoint, kDigest);
   AddCall<DiffOptions>(
       module, "diff", kDiffCall,

@@ -249,21 +249,23 @@ Status AddLeftOvers(const std::string& folder, const ManifestSet& set, DamageRep
 
 inline namespace v0_1 {
 
-Result<DamageReport> Verify(const VerifyOptions& options) {
+Result<DamageReport> Verify(const std::string& target,
+                            const std::shared_ptr<const EncryptionKey>& key,
+                            const RunOptions& run) {
   return CatchOutOfMemory([&]() -> Result<DamageReport> {
-    if (options.target.empty()) {
+    if (target.empty()) {
       return InvalidArgumentError("the path of the folder to verify is empty");
     }
-    RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
-    const RetryScope retries(options.run);
-    RESHARD_RETURN_IF_ERROR(Storage::Of(options.target).CheckIsFolder(options.target));
+    RESHARD_RETURN_IF_ERROR(CheckJobs(run.jobs));
+    const RetryScope retries(run);
+    RESHARD_RETURN_IF_ERROR(Storage::Of(target).CheckIsFolder(target));
     const FileUse use;
-    if (options.key != nullptr) NoteKeyFile(options.key->file());
-    RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(options.target));
-    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(options.target));
-    const CountedWork work(options.run, {.total_bytes = set.bytes(), .total_files = set.files()});
-    RESHARD_ASSIGN_OR_RETURN(DamageReport report, FindDamage(set, options.key, work.work()));
-    RESHARD_RETURN_IF_ERROR(AddLeftOvers(options.target, set, report));
+    if (key != nullptr) NoteKeyFile(key->file());
+    RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(target));
+    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(target));
+    const CountedWork work(run, {.total_bytes = set.bytes(), .total_files = set.files()});
+    RESHARD_ASSIGN_OR_RETURN(DamageReport report, FindDamage(set, key, work.work()));
+    RESHARD_RETURN_IF_ERROR(AddLeftOvers(target, set, report));
     return report;
   });
 }

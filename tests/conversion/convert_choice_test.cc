@@ -204,7 +204,7 @@ TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   ASSERT_EQ(report.largest_shapes.size(), 1U);
   EXPECT_EQ(report.largest_shapes[0].name, "adam_m.w");  // which is no copy
 
-  const auto damage = Verify({.target = options.target.folder});
+  const auto damage = Verify(options.target.folder);
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());
   const auto proof = VerifyAgainst(ProofOf(options));
@@ -278,7 +278,7 @@ TEST(ConvertChoiceTest, NotesAndMapsAreRenamed) {
     expected.resize(expected.size() - tensor.size());
     // What is converted comes first.
     EXPECT_EQ(ReadOutputs(options.target.folder).at(RankPath(0)), tensor + expected);
-    const auto damage = Verify({.target = options.target.folder});
+    const auto damage = Verify(options.target.folder);
     ASSERT_TRUE(damage.ok()) << damage.status().message();
     EXPECT_THAT(damage->damages, IsEmpty());
     const auto proof = VerifyAgainst(ProofOf(options));

@@ -59,10 +59,7 @@ class SampleFolder : public ConversionFolder {
   }
   std::string Path() const { return options().target.folder + "/rank_0/checkpoint_0.ckpt"; }
   Result<DamageReport> VerifyWith(const char* key) const {
-    VerifyOptions verify;
-    verify.target = options().target.folder;
-    if (key != nullptr) verify.key = KeyOf(key);
-    return Verify(verify);
+    return Verify(options().target.folder, key == nullptr ? nullptr : KeyOf(key));
   }
 };
 

@@ -93,7 +93,7 @@ TEST_P(WholeTest, BecomesTheTensorsThatWereSaved) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(ReadSafetensors(work_.path() / "target" / "model.safetensors"), expected_);
   ExpectViewHasFiles(options_);
-  const auto damage = Verify({.target = options_.target.folder});
+  const auto damage = Verify(options_.target.folder);
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());
   AgainstOptions against;

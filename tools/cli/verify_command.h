@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reshard/verify.h"
+#include "src/frontend/option_parts.h"
 #include "tools/cli/command.h"
 #include "tools/cli/table_options.h"
 
@@ -23,7 +24,7 @@ class VerifyCommand : public Command {
 
   void PrintText(const DamageReport& report) const;
 
-  VerifyOptions options_;
+  Verification options_;
   AgainstOptions against_;
   TableOptions table_;
 };
