@@ -24,11 +24,10 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// Reads every file that the manifests in `target` list, a folder that Convert has finished. Compares
-// its size, its digest and the digests of its blocks. Compares part records and manifests with their
-// digests. Other files are ignored. If files are damaged, the call succeeds and the report lists the
-// damage. `key` is for encrypted files.
-// Errors:
+// Reads every file that the manifests in `target` list, a folder that Convert has finished.
+// Compares its size, its digest and the digests of its blocks. Compares part records and manifests
+// with their digests. Other files are ignored. If files are damaged, the call succeeds and the
+// report lists the damage. `key` is for encrypted files. Errors:
 //   kNotFound: there is no manifest, so the set is unfinished
 //   kUnsupported: a manifest of another version, or an encrypted file without its key
 //   kChanged: a file changed meanwhile
@@ -36,12 +35,6 @@ inline namespace v0_1 {
 Result<DamageReport> Verify(const std::string& target,
                             const std::shared_ptr<const EncryptionKey>& key = nullptr,
                             const RunOptions& run = {});
-
-// A conversion, and the folder to compare with its outputs. Fields with default values are taken
-// from the last run in the folder's origin.jsonl, except `source.path` and `source.files`.
-struct AgainstOptions : ConversionSpec {
-  RunOptions run;
-};
 
 struct AgainstReport : Findings {
   // A target file that the sources contradict.
@@ -78,14 +71,15 @@ struct AgainstReport : Findings {
   bool equal() const { return differences.empty() && replicas.differing == 0; }
 };
 
-// Plans the conversion and compares the size and every byte of each target file with the plan. Also
-// compares the replicas of the sources. Source files with a CRC trailer are checked first. Errors:
-// as Plan, and
+// Plans a conversion and compares the size and every byte of each file in its target folder with
+// the plan. Members of `spec` with default values are taken from the last run in the folder's
+// origin.jsonl, except `source.path` and `source.files`. Also compares the replicas of the sources.
+// Source files with a CRC trailer are checked first. Errors: as Plan, and
 //   kCorrupt: a file does not fit its trailer
 //   kNotFound: all target files are missing
 //   kChanged: sources or targets changed meanwhile
 //   kCancelled
-Result<AgainstReport> VerifyAgainst(const AgainstOptions& options);
+Result<AgainstReport> VerifyAgainst(const ConversionSpec& spec, const RunOptions& run = {});
 
 }  // namespace v0_1
 }  // namespace reshard

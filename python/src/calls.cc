@@ -355,8 +355,9 @@ void AddCalls(nb::module_& module) {
                              options.run);
       },
       kInferStrategy);
-  AddCall<AgainstOptions>(module, "verify_against", kAgainstCall, VerifyAgainst,
-                          kConversion<AgainstOptions>);
+  AddCall<Proof>(
+      module, "verify_against", kAgainstCall,
+      [](const Proof& options) { return VerifyAgainst(options, options.run); }, kConversion<Proof>);
   AddCall<Verification>(
       module, "verify", kVerifyCall,
       [](const Verification& options) { return Verify(options.target, options.key, options.run); },

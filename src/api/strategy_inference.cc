@@ -218,8 +218,8 @@ Status Inference::Open(const std::string& from, const std::string& full_tensors,
   }
   each_alone.emplace(ranks);
   source.emplace(files, tables, *each_alone);
-  RESHARD_ASSIGN_OR_RETURN(reference, OpenTensors({.path = full_tensors}, {},
-                                                  RanksRead::kOneReplica, 1, stop));
+  RESHARD_ASSIGN_OR_RETURN(
+      reference, OpenTensors({.path = full_tensors}, {}, RanksRead::kOneReplica, 1, stop));
   for (const SourceTensor& parameter : reference.tensors) {
     if (parameter.kind == ArrayKind::kTensor) {
       full.emplace(parameter.name, &parameter);
@@ -338,8 +338,7 @@ Status CheckGrid(const StageParameter& parameter, const ParameterLayout& layout)
 inline namespace v0_1 {
 
 Result<StrategyReport> InferStrategy(const std::string& source, const std::string& reference,
-                                     const std::string& output, bool force,
-                                     const RunOptions& run) {
+                                     const std::string& output, bool force, const RunOptions& run) {
   return CatchOutOfMemory([&]() -> Result<StrategyReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(run.jobs));
     FileUse use;

@@ -96,8 +96,8 @@ void ExpectSound(const ModelFolder& folder) {
   EXPECT_THAT(damage->damages, IsEmpty());
 }
 
-AgainstOptions ProofOf(const ConvertOptions& options) {
-  AgainstOptions proof;
+ConversionSpec ProofOf(const ConvertOptions& options) {
+  ConversionSpec proof;
   proof.source = options.source;
   proof.target.folder = options.target.folder;
   return proof;

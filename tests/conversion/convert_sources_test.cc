@@ -117,7 +117,7 @@ TEST_F(ConvertSourcesTest, OthersTakePatternsToo) {
   ASSERT_TRUE(digest.ok()) << digest.status().message();
   EXPECT_EQ(digest->parameters.size(), 2U);
   EXPECT_TRUE(ShardedCheckpoint::Open(pattern, folder_.options().source.strategy).ok());
-  AgainstOptions against;
+  ConversionSpec against;
   against.target.folder = Path("target");
   against.source.path = pattern;
   against.source.strategy = folder_.options().source.strategy;
@@ -134,7 +134,7 @@ TEST_F(ConvertSourcesTest, AMapNamesEachFile) {
     folder_.options().source.files[rank] = Path(fmt::format("downloads/{}", rank));
   }
   ExpectConverts();
-  AgainstOptions against;
+  ConversionSpec against;
   against.target.folder = folder_.options().target.folder;
   against.source.files = folder_.options().source.files;
   against.source.strategy = folder_.options().source.strategy;

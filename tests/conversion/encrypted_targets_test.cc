@@ -126,7 +126,7 @@ TEST_P(EncryptedTargetsTest, AreVerifiedWithTheirKeyOnly) {
   const auto wrong = sample.VerifyWith(kOtherKey);
   EXPECT_TRUE(!wrong.ok() || !wrong->damages.empty());
 
-  AgainstOptions against;
+  ConversionSpec against;
   against.target = sample.options().target;
   against.source = sample.options().source;
   const auto proved = VerifyAgainst(against);

@@ -250,7 +250,7 @@ TEST(OriginTest, ProofTakesTheCastsFromIt) {
   EarlierSet set;
   set.options().selection.casts = {{"*", DType::kBFloat16}};
   RunConvert(set.options());
-  AgainstOptions against;
+  ConversionSpec against;
   against.source = set.options().source;
   against.target = set.options().target;
   auto proof = VerifyAgainst(against);

@@ -181,7 +181,7 @@ TEST(StatedCrcTest, IsProvedWithTheRest) {
   for (const TargetFormat format : {TargetFormat::kCkpt, TargetFormat::kSafetensors}) {
     SampleFolder sample;
     std::string file = sample.FileOf(format);
-    AgainstOptions against;
+    ConversionSpec against;
     against.target.folder = sample.options().target.folder;
     against.source = sample.options().source;
     auto report = VerifyAgainst(against);

@@ -31,7 +31,7 @@ TEST(StopRequest, NothingIsReadAfterIt) {
   convert.source.path = source;
   convert.target.folder = target;
   convert.source.strategy = strategy;
-  AgainstOptions against;
+  ConversionSpec against;
   against.source.path = source;
   against.target.folder = source;
   against.source.strategy = strategy;
@@ -64,8 +64,7 @@ TEST(StopRequest, NothingIsReadAfterIt) {
        }},
       {"VerifyAgainst",
        [&](const std::stop_token& stop) {
-         against.run.stop = stop;
-         return VerifyAgainst(against).status();
+         return VerifyAgainst(against, {.stop = stop}).status();
        }},
       {"Diff",
        [&](const std::stop_token& stop) {

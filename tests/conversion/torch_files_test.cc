@@ -102,7 +102,7 @@ TEST_F(TorchFilesTest, BecomesTheTensorsOfItsDict) {
   EXPECT_THAT(report->warnings,
               testing::Contains(Says(WarningCode::kLeftOut, Naming("model.pt", "1 value "))));
   ExpectViewHasFiles(options_);
-  AgainstOptions against;
+  ConversionSpec against;
   against.source = options_.source;
   against.target = options_.target;
   const auto proved = VerifyAgainst(against);

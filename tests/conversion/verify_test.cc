@@ -280,8 +280,8 @@ TEST_F(VerifyTest, StopsOnRequest) {
   MakeLarge();
   std::stop_source source;
   const auto progress = [&](const Progress&) { source.request_stop(); };
-  const auto report =
-      Verify(folder_.path(), nullptr, {.jobs = 1, .stop = source.get_token(), .progress = progress});
+  const auto report = Verify(folder_.path(), nullptr,
+                             {.jobs = 1, .stop = source.get_token(), .progress = progress});
   EXPECT_EQ(report.status().code(), StatusCode::kCancelled);
 }
 

@@ -90,7 +90,7 @@ TEST_P(FolderGoldenTest, OutputsAreTheOriginalsBytes) {
   const auto damage = Verify(options.target.folder);
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());
-  AgainstOptions against;
+  ConversionSpec against;
   against.source = options.source;
   against.target = options.target;
   against.selection = options.selection;

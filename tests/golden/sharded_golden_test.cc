@@ -96,7 +96,7 @@ TEST_P(WholeTest, BecomesTheTensorsThatWereSaved) {
   const auto damage = Verify(options_.target.folder);
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());
-  AgainstOptions against;
+  ConversionSpec against;
   against.source = options_.source;
   against.target = options_.target;
   const auto proved = VerifyAgainst(against);

@@ -64,7 +64,7 @@ class CompareCrcTest : public testing::Test {
   }
 
   GoodFolder folder_;
-  AgainstOptions against_;
+  ConversionSpec against_;
   DigestOptions digest_;
   DiffOptions diff_;
 };

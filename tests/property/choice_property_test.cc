@@ -107,7 +107,7 @@ RC_GTEST_PROP(ChoiceProperty, IsWhatIsLeftOfAConversionOfEverything, ()) {
   const auto damage = Verify(options.target.folder);
   if (!damage.ok()) RC_FAIL(damage.status().message());
   RC_ASSERT(damage->damages.empty());
-  AgainstOptions against;
+  ConversionSpec against;
   against.target.folder = options.target.folder;
   against.source.path = options.source.path;
   against.source.strategy = options.source.strategy;

@@ -25,7 +25,7 @@ class VerifyCommand : public Command {
   void PrintText(const DamageReport& report) const;
 
   Verification options_;
-  AgainstOptions against_;
+  Proof against_;
   TableOptions table_;
 };
 
