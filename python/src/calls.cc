@@ -166,7 +166,7 @@ nb::object ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& 
   std::optional<ReportContent> content;
   const ConvertReport report =
       RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ConvertReport> {
-        options.run = run;
+        SetWatched(options.run, run);
         FileUse joined(use);
         if (!options.report.empty()) {
           // First, so that its errors come before any write.
@@ -202,7 +202,7 @@ nb::object Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
   Fill<ReportCall>(options, keywords, kReportCall, {kConversion<ReportCall>, kReport});
   const ReportContent content =
       RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ReportContent> {
-        options.run = run;
+        SetWatched(options.run, run);
         FileUse joined(use);
         const Status stays = joined.AddOutput(options.output);
         if (!stays.ok()) return stays;
@@ -232,7 +232,7 @@ void AddCall(nb::module_& module, const char* name, uint32_t options_of, Functio
                       {std::span<const Keyword<Options>>(tables)...});
         const auto report = RunWatched(jobs, watch, [&](const RunOptions& run) {
           const FileUse joined(use);
-          options.run = run;
+          SetWatched(options.run, run);
           return call(options);
         });
         return ReportFrom(report, options, begin, words);
@@ -342,7 +342,7 @@ void AddCalls(nb::module_& module) {
   AddCall<Commit>(
       module, "commit", kCommitCall,
       [](const Commit& options) {
-        return CommitWorkers(options.target, options.waiting, options.run.stop);
+        return CommitWorkers(options.target, options.run);
       },
       kCommit);
   AddCall<StatusCall>(

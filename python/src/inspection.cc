@@ -177,7 +177,7 @@ nb::tuple Values(const nb::dict& keywords, int jobs, const nb::object& watch,
   Fill<StatisticsOptions>(options, keywords, kNoCall,
                           {std::span<const Keyword<StatisticsOptions>>(kValues)});
   const StatisticsReport report = RunWatched(jobs, watch, [&](const RunOptions& run) {
-    options.run = run;
+    SetWatched(options.run, run);
     return MeasureValues(options);
   });
   return nb::make_tuple(TupleOf(report.warnings, words), TupleOf(report.parameters, words));

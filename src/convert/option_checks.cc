@@ -207,8 +207,7 @@ OptionParts PartsOf(ConvertOptions& options) {
   parts.memory_limit = &options.memory_limit;
   parts.io = &options.io;
   parts.shard = &options.shard;
-  parts.waiting = &options.waiting;
-  parts.retries = &options.run.retries;
+  parts.run = &options.run;
   return parts;
 }
 
@@ -216,7 +215,8 @@ Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name)
   ConvertOptions options = given;
   // How a call runs is everybody's, whether the command line says so or not.
   const auto is_of_run = [](const Option& option) {
-    return option.type == OptionType::kSize || option.type == OptionType::kIo;
+    return option.type == OptionType::kSize || option.type == OptionType::kIo ||
+           option.type == OptionType::kSeconds;
   };
   for (const Option& option : AllOptions()) {
     if ((option.calls & kConvertCall) == 0 || is_of_run(option)) continue;

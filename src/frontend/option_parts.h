@@ -27,7 +27,7 @@ struct Verification {
 };
 
 inline OptionParts PartsOf(Verification& options) {
-  return {.key = &options.key, .retries = &options.run.retries};
+  return {.key = &options.key, .run = &options.run};
 }
 
 inline OptionParts PartsOf(DigestOptions& options) {
@@ -35,7 +35,7 @@ inline OptionParts PartsOf(DigestOptions& options) {
           .key = &options.source.key,
           .include = &options.include,
           .exclude = &options.exclude,
-          .retries = &options.run.retries,
+          .run = &options.run,
           .one_replica = &options.one_replica};
 }
 
@@ -45,7 +45,7 @@ inline OptionParts PartsOf(DiffOptions& options) {
           .key = &options.a.key,
           .include = &options.include,
           .exclude = &options.exclude,
-          .retries = &options.run.retries,
+          .run = &options.run,
           .second_source = &options.b,
           .values = &options.values,
           .one_replica = &options.one_replica};
@@ -58,7 +58,7 @@ struct Proof : ConversionSpec {
 
 inline OptionParts PartsOf(Proof& options) {
   OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
-  parts.retries = &options.run.retries;
+  parts.run = &options.run;
   return parts;
 }
 
@@ -93,7 +93,7 @@ struct StrategyInference {
 
 inline OptionParts PartsOf(StrategyInference& options) {
   return {
-      .force = &options.force, .retries = &options.run.retries, .full_tensors = &options.reference};
+      .force = &options.force, .run = &options.run, .full_tensors = &options.reference};
 }
 
 // The arguments of ConvertStrategyFile.
@@ -128,14 +128,13 @@ inline OptionParts PartsOf(ViewedConversion& options) {
   parts.output = &options.output;
   parts.force = &options.output.force;
   parts.memory_limit = &options.memory_limit;
-  parts.retries = &options.run.retries;
+  parts.run = &options.run;
   return parts;
 }
 
-// The arguments of CommitWorkers; of `run` only the stop counts.
+// The arguments of CommitWorkers.
 struct Commit {
   std::string target;
-  LockWaiting waiting;
   RunOptions run;
 };
 
@@ -147,7 +146,7 @@ struct StatusCall {
 
 inline OptionParts PartsOf(StatusCall& /*options*/) { return {}; }
 
-inline OptionParts PartsOf(Commit& options) { return {.waiting = &options.waiting}; }
+inline OptionParts PartsOf(Commit& options) { return {.run = &options.run}; }
 
 }  // namespace reshard
 

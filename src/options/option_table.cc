@@ -625,7 +625,7 @@ constexpr Option kOptions[] = {
      .help =
          "On network and FUSE file systems, repeat failed reads up to N times (default 3), within "
          "30 s",
-     .place = At<&Parts::retries>},
+     .place = At<&Parts::run, &RunOptions::retries>},
     {.name = "shard",
      .word = "shard",
      .type = OptionType::kShare,
@@ -635,7 +635,7 @@ constexpr Option kOptions[] = {
      .help = "Write share I of N, counted from 0; start the same command with each I. auto takes I "
              "and N from mpirun, Slurm, Kubernetes, torchrun or msrun",
      .place = At<&Parts::shard>},
-    {.name = "waiting",
+    {.name = "lock_limit",
      .word = "wait",
      .type = OptionType::kSeconds,
      .calls = kConvertCall | kCommitCall,
@@ -643,7 +643,7 @@ constexpr Option kOptions[] = {
      .value = "SECONDS",
      .help = "With --shard: wait at most SECONDS while another process begins or publishes, then "
              "exit 6 (default: no limit)",
-     .place = At<&Parts::waiting, &LockWaiting::most>},
+     .place = At<&Parts::run, &RunOptions::lock_limit>},
 };
 
 constexpr std::pair<std::string_view, std::optional<DType>> kCastWords[] = {

@@ -119,8 +119,7 @@ struct OptionParts {
   uint64_t* memory_limit = nullptr;
   IoChoice* io = nullptr;
   std::optional<WorkerShare>* shard = nullptr;
-  LockWaiting* waiting = nullptr;
-  uint64_t* retries = nullptr;
+  RunOptions* run = nullptr;
   Cluster* cluster = nullptr;
   // Members of the options of one or two calls.
   SourceSpec* second_source = nullptr;
