@@ -63,8 +63,8 @@ constexpr Keyword<Verification> kVerify[] = {
     {"target", [](Verification& o, nb::handle v) { Set(o.target, v); }},
 };
 
-constexpr Keyword<DigestOptions> kDigest[] = {
-    {"path", [](DigestOptions& o, nb::handle v) { Set(o.source.path, v); }},
+constexpr Keyword<ContentOptions> kDigest[] = {
+    {"path", [](ContentOptions& o, nb::handle v) { Set(o.source.path, v); }},
 };
 
 constexpr Keyword<DiffOptions> kDiff[] = {
@@ -341,10 +341,7 @@ void AddCalls(nb::module_& module) {
   AddCall<ConvertOptions>(module, "plan", kPlanCall, Plan, kConversion<ConvertOptions>);
   AddCall<Commit>(
       module, "commit", kCommitCall,
-      [](const Commit& options) {
-        return CommitWorkers(options.target, options.run);
-      },
-      kCommit);
+      [](const Commit& options) { return CommitWorkers(options.target, options.run); }, kCommit);
   AddCall<StatusCall>(
       module, "status", kNoCall,
       [](const StatusCall& options) { return FindStatus(options.target); }, kStatus);
@@ -362,7 +359,7 @@ void AddCalls(nb::module_& module) {
       module, "verify", kVerifyCall,
       [](const Verification& options) { return Verify(options.target, options.key, options.run); },
       kVerify);
-  AddCall<DigestOptions>(module, "digest", kDigestCall, DigestCheckpoint, kDigest);
+  AddCall<ContentOptions>(module, "digest", kDigestCall, DigestCheckpoint, kDigest);
   AddCall<DiffOptions>(
       module, "diff", kDiffCall,
       [](DiffOptions& options) {

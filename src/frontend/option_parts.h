@@ -30,7 +30,7 @@ inline OptionParts PartsOf(Verification& options) {
   return {.key = &options.key, .run = &options.run};
 }
 
-inline OptionParts PartsOf(DigestOptions& options) {
+inline OptionParts PartsOf(ContentOptions& options) {
   return {.source = &options.source,
           .key = &options.source.key,
           .include = &options.include,
@@ -92,8 +92,7 @@ struct StrategyInference {
 };
 
 inline OptionParts PartsOf(StrategyInference& options) {
-  return {
-      .force = &options.force, .run = &options.run, .full_tensors = &options.reference};
+  return {.force = &options.force, .run = &options.run, .full_tensors = &options.reference};
 }
 
 // The arguments of ConvertStrategyFile.

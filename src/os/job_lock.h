@@ -25,7 +25,7 @@ struct Patience {
       : stop(run.stop), limit(run.lock_limit), held(run.lock_held) {}
 
   std::stop_token stop;
-  std::optional<std::chrono::milliseconds> limit = {};          // RunOptions::lock_limit
+  std::optional<std::chrono::milliseconds> limit = {};           // RunOptions::lock_limit
   std::function<void(const RunOptions::LockHolder&)> held = {};  // RunOptions::lock_held
   std::chrono::milliseconds first_report{2000};  // then after twice as long each time
 };

@@ -110,7 +110,7 @@ TEST_F(ConvertSourcesTest, OthersTakePatternsToo) {
   const auto files = ListRankFiles(pattern, "");
   ASSERT_TRUE(files.ok()) << files.status().message();
   EXPECT_EQ(files->files.at(3).path, Path("run/node3/CKP.ckpt"));
-  DigestOptions options;
+  ContentOptions options;
   options.source.path = pattern;
   options.source.strategy = folder_.options().source.strategy;
   const auto digest = DigestCheckpoint(options);

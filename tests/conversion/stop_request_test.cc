@@ -37,7 +37,7 @@ TEST(StopRequest, NothingIsReadAfterIt) {
   against.source.strategy = strategy;
   DiffOptions diff;
   diff.a = diff.b = {source, strategy};
-  DigestOptions digest;
+  ContentOptions digest;
   digest.source.path = source;
   digest.source.strategy = strategy;
   MergeOptions merge;

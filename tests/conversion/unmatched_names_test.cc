@@ -307,7 +307,7 @@ TEST(UnmatchedNamesTest, AreRefusedWhereNothingIsConverted) {
   against.target.folder = folder.folder().path();
   against.source.path = options.source.path;
   against.source.strategy = options.source.strategy;
-  DigestOptions digest;
+  ContentOptions digest;
   digest.source.path = options.source.path;
   digest.source.strategy = options.source.strategy;
   DiffOptions diff;

@@ -200,7 +200,7 @@ TEST_P(RefusedTest, SaysWhy) {
   for (const std::string& word : GetParam().words) EXPECT_THAT(status.message(), Naming(word));
   EXPECT_FALSE(fs::exists(options.target.folder));
   EXPECT_EQ(Plan(options).status().message(), status.message());
-  DigestOptions digest;
+  ContentOptions digest;
   digest.source = options.source;
   EXPECT_EQ(DigestCheckpoint(digest).status().message(), status.message());
 }

@@ -65,7 +65,7 @@ class CompareCrcTest : public testing::Test {
 
   GoodFolder folder_;
   ConversionSpec against_;
-  DigestOptions digest_;
+  ContentOptions digest_;
   DiffOptions diff_;
 };
 

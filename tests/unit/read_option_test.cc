@@ -219,7 +219,7 @@ TEST(OptionTable, EachCallHasAPlaceForItsOptions) {
   ExpectPlaces<RecodeOptions>(kRecodeCall);
   ExpectPlaces<MergeOptions>(kMergeCall);
   ExpectPlaces<Verification>(kVerifyCall);
-  ExpectPlaces<DigestOptions>(kDigestCall);
+  ExpectPlaces<ContentOptions>(kDigestCall);
   ExpectPlaces<DiffOptions>(kDiffCall);
   ExpectPlaces<Commit>(kCommitCall);
   ExpectPlaces<MakeStrategyOptions>(kMakeStrategyCall);
