@@ -90,7 +90,7 @@ struct DamageReport {
 // Returns the kind in words, such as "other content".
 std::string_view DamageKindName(DamageReport::Damage::Kind kind);
 
-// What DigestCheckpoint and MeasureValues read.
+// The contents that DigestCheckpoint and MeasureValues read.
 struct ContentOptions {
   SourceSpec source;
   // Patterns (GlobMatch, reshard/parameters.h). A parameter is read if a pattern of `include`

@@ -312,9 +312,9 @@ struct CheckChoice {
   // For the stages that the target ranks need. Plan treats kAll as kSample.
   Replicas replicas = Replicas::kSample;
   // Fail with kMismatch unless the source's number of weights (Findings::Totals::weights, without
-  // parameters that Selection::exclude leaves out) rounds to this: a number with K, M, B or T for
-  // powers of 1,000, which may have decimals, such as "6.74B"; or "6740000000", which is exact.
-  // Empty: not checked.
+  // parameters that Selection::exclude leaves out) rounds to this. A number with K, M, B or T for
+  // powers of 1,000 may have decimals, as in "6.74B". A number of digits alone is exact. Empty: not
+  // checked.
   std::string parameters = {};
   // Refuse to publish if a cast made a finite value infinite or NaN.
   bool refuse_overflow = false;

@@ -271,8 +271,8 @@ Status ForEachSourceRanks(
     const StrategyRef& source, const StrategyRef& target,
     const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit);
 
-// Writes a strategy that explains the shards in `source`, a folder with rank_N/*.ckpt of all ranks,
-// to the file `output`: in JSON if its name ends in .json, else in protobuf. `reference` has the
+// Writes a strategy that explains the shards in `source`, a folder with rank_N/*.ckpt of all ranks.
+// The file `output` is in JSON if its name ends in .json, else in protobuf. `reference` has the
 // full tensors, a file or a folder. Shapes of shards and tensors give the cuts. Equal bytes tell
 // which rank holds which part, and so does the reference if it holds the same values. The names in
 // the files tell the stages of a pipeline. Reads every shard once; memory is bounded.

@@ -24,10 +24,11 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// Reads every file that the manifests in `target` list, a folder that Convert has finished.
-// Compares its size, its digest and the digests of its blocks. Compares part records and manifests
-// with their digests. Other files are ignored. If files are damaged, the call succeeds and the
-// report lists the damage. `key` is for encrypted files. Errors:
+// Reads every file that the manifests of the folder `target` list. Compares its size, its digest
+// and the digests of its blocks. Compares part records and manifests with their digests. Other
+// files are ignored. If files are damaged, the call succeeds and the report lists the damage. `key`
+// is for encrypted files.
+// Errors:
 //   kNotFound: there is no manifest, so the set is unfinished
 //   kUnsupported: a manifest of another version, or an encrypted file without its key
 //   kChanged: a file changed meanwhile
