@@ -40,7 +40,7 @@ struct RankFiles;
 
 class Checkpoint {
  public:
-  // What a file is opened for.
+  // The purpose for which a file is opened.
   enum class Purpose {
     kValues,
     // Its arrays may be parts of tensors; warnings() says so.

@@ -90,14 +90,15 @@ struct DamageReport {
 // Returns the kind in words, such as "other content".
 std::string_view DamageKindName(DamageReport::Damage::Kind kind);
 
-struct DigestOptions {
+// The contents that DigestCheckpoint and MeasureValues read.
+struct ContentOptions {
   SourceSpec source;
   // Patterns (GlobMatch, reshard/parameters.h). A parameter is read if a pattern of `include`
   // matches its name, or `include` is empty, and no pattern of `exclude` matches.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};
-  // Read one replica of each shard. For a parameter that no layout cuts, read the value of the
-  // lowest rank.
+  // Of DigestCheckpoint: read one replica of each shard. For a parameter that no layout cuts, read
+  // the value of the lowest rank. MeasureValues always reads so.
   bool one_replica = false;
   RunOptions run = {};
 };
@@ -139,7 +140,7 @@ struct DigestReport {
 //   kInvalidArgument: also if the patterns select no parameter
 //   kChanged: a file changed meanwhile
 //   kNotFound, kCorrupt, kMismatch, kUnsupported, kIo, kResourceExhausted, kCancelled
-Result<DigestReport> DigestCheckpoint(const DigestOptions& options);
+Result<DigestReport> DigestCheckpoint(const ContentOptions& options);
 
 struct DiffOptions {
   SourceSpec a;
@@ -211,14 +212,6 @@ struct DiffReport {
 //   kNotFound, kCorrupt, kMismatch, kUnsupported, kIo, kResourceExhausted, kCancelled
 Result<DiffReport> Diff(const DiffOptions& options);
 
-struct StatisticsOptions {
-  SourceSpec source;
-  // Patterns, as in DigestOptions. If they select no parameter, the report is empty.
-  std::vector<std::string> include = {};
-  std::vector<std::string> exclude = {};
-  RunOptions run;
-};
-
 struct StatisticsReport {
   // int64_t for signed integers, uint64_t for unsigned integers and Bool, double for floats: exact.
   using Number = std::variant<int64_t, uint64_t, double>;
@@ -243,10 +236,11 @@ struct StatisticsReport {
   uint64_t bytes = 0;                 // read
 };
 
-// Measures the values. For a parameter that no layout cuts, reads the lowest rank that has it.
+// Measures the values. For a parameter that no layout cuts, reads the lowest rank that has it. If
+// the patterns select no parameter, the report is empty.
 // Errors: kInvalidArgument, kNotFound, kCorrupt, kMismatch, kUnsupported; kChanged if a file
 // changed meanwhile; kIo, kResourceExhausted, kCancelled.
-Result<StatisticsReport> MeasureValues(const StatisticsOptions& options);
+Result<StatisticsReport> MeasureValues(const ContentOptions& options);
 
 }  // namespace v0_1
 }  // namespace reshard

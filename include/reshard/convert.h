@@ -19,7 +19,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -33,7 +32,7 @@ namespace reshard {
 inline namespace v0_1 {
 
 // Needs source.path or source.files, and target.folder. The base structs are in options.h, as are
-// CheckChoice, RunOptions, IoChoice, WorkerShare and LockWaiting.
+// CheckChoice, RunOptions, IoChoice and WorkerShare.
 struct ConvertOptions : ConversionSpec, OutputChoice {
   CheckChoice checks;
   RunOptions run;
@@ -47,9 +46,6 @@ struct ConvertOptions : ConversionSpec, OutputChoice {
   // Do only this share; other processes do the others. A share that is done again continues where
   // the last call for it ended, as with `resume`.
   std::optional<WorkerShare> shard;
-  // Limits the time for which a worker waits while another worker begins or publishes. Without
-  // `shard` the call does not wait: it fails with kAlreadyExists.
-  LockWaiting waiting;
   // Called with each note as it arises, for example before the results of an interrupted run are
   // discarded. The report has the note, too. Called from the calling thread; may be empty.
   std::function<void(const std::string&)> note = {};
@@ -201,13 +197,12 @@ struct CommitReport {
 
 // Publishes the files that workers have staged. The last worker normally does so itself. This call
 // is for the case that it was killed before. It may run while workers do, and needs neither sources
-// nor strategies.
+// nor strategies. Of `run`, it takes `stop`, `lock_limit` and `lock_held`.
 // Errors:
 //   kNotFound: workers have not finished (the message names them), or no files are staged
 //   kAlreadyExists: another run is writing there
 //   kCorrupt, kIo, kCancelled
-Result<CommitReport> CommitWorkers(const std::string& target, const LockWaiting& waiting = {},
-                                   const std::stop_token& stop = {});
+Result<CommitReport> CommitWorkers(const std::string& target, const RunOptions& run = {});
 
 // How far a conversion is. Bytes, files and rates are those of target files. A file that several
 // workers write counts once for each.

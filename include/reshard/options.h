@@ -1,9 +1,9 @@
 // The structs that options of calls are made of. A member means the same in every call that takes
-// it. A long call reports Progress and LockWaiting::Holder while it runs.
+// it. A long call reports Progress while it runs, and RunOptions::LockHolder while it waits.
 //
 // Plain values. Threads of the library call the callbacks that take Progress, one call at a time.
-// The calling thread calls the callbacks that take LockWaiting::Holder. A callback must not throw:
-// an exception ends the process.
+// The calling thread calls the callback that takes a LockHolder. A callback must not throw: an
+// exception ends the process.
 //
 // Implemented in src/base (header only).
 #ifndef RESHARD_OPTIONS_H_
@@ -21,8 +21,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "reshard/parameters.h"
 
 namespace reshard {
 inline namespace v0_1 {
@@ -50,21 +48,6 @@ constexpr std::string_view PhaseName(Progress::Phase phase) {
   constexpr std::string_view kNames[] = {"plan", "check", "read", "write", "publish"};
   return kNames[static_cast<size_t>(phase)];
 }
-
-// How long a call waits for a lock, and the callback that it calls meanwhile.
-struct LockWaiting {
-  // A lock that another process holds.
-  struct Holder {
-    std::string lock;                // the path of its file
-    std::string holder;              // "process 4711 on node3"; empty if unknown
-    std::chrono::milliseconds time;  // for which the call has waited
-  };
-
-  // After this time behind one holder the call fails with kAlreadyExists. No value: no time limit.
-  std::optional<std::chrono::milliseconds> most = {};
-  // Called after 2 s and whenever the time has doubled, at least once a minute; may be empty.
-  std::function<void(const Holder&)> report = {};
-};
 
 enum class DType : uint8_t;  // reshard/tensor.h
 class Strategy;              // reshard/strategy.h
@@ -329,8 +312,10 @@ struct CheckChoice {
   // For the stages that the target ranks need. Plan treats kAll as kSample.
   Replicas replicas = Replicas::kSample;
   // Fail with kMismatch unless the source's number of weights (Findings::Totals::weights, without
-  // parameters that Selection::exclude leaves out) rounds to this. No value: not checked.
-  std::optional<RoundedCount> parameters = {};
+  // parameters that Selection::exclude leaves out) rounds to this. A number with K, M, B or T for
+  // powers of 1,000 may have decimals, as in "6.74B". A number of digits alone is exact. Empty: not
+  // checked.
+  std::string parameters = {};
   // Refuse to publish if a cast made a finite value infinite or NaN.
   bool refuse_overflow = false;
   // Full tensors of the same model, a file or a folder. Each written parameter has the same dtype
@@ -358,8 +343,15 @@ struct OutputChoice {
   Resume resume = Resume::kNo;
 };
 
-// How a call runs.
+// How a call runs. A call ignores members that it has no use for.
 struct RunOptions {
+  // A lock that another process holds.
+  struct LockHolder {
+    std::string lock;                // the path of its file
+    std::string holder;              // "process 4711 on node3"; empty if unknown
+    std::chrono::milliseconds time;  // for which the call has waited
+  };
+
   // The number of threads that read and write. Each has two buffers of up to 4 MiB if it writes. 0:
   // one for each core.
   int jobs = 2;
@@ -371,6 +363,14 @@ struct RunOptions {
   // together take at most 30 s, and after one has failed for good, no other waits. A file that was
   // opened again has to be unchanged.
   uint64_t retries = 3;
+  // Only workers (ConvertOptions::shard) and CommitWorkers wait for a lock: while another worker
+  // begins or publishes. Other calls that write fail with kAlreadyExists if another process writes
+  // there. After this time behind one holder a waiting call fails with kAlreadyExists, too. No
+  // value: no time limit.
+  std::optional<std::chrono::milliseconds> lock_limit = {};
+  // Called by a call that waits for a lock, after 2 s and whenever the time has doubled, at least
+  // once a minute; may be empty.
+  std::function<void(const LockHolder&)> lock_held = {};
 };
 
 }  // namespace v0_1

@@ -13,8 +13,6 @@
 #include <string>
 #include <string_view>
 
-#include "reshard/status.h"
-
 namespace reshard {
 inline namespace v0_1 {
 
@@ -36,21 +34,6 @@ std::string_view OptimizerGroup(std::string_view name);
 // Returns NAME of "adam_m.NAME" and the like, or "" for other names. If that parameter exists, it
 // has the shape of the state. The few prefixes above count.
 std::string_view ParameterOfState(std::string_view name);
-
-// A number in the usual rounded form: 6.74B is 6,740,000,000 to the nearest 10,000,000.
-struct RoundedCount {
-  uint64_t count = 0;
-  uint64_t precision = 1;  // at least 1
-
-  friend bool operator==(const RoundedCount&, const RoundedCount&) = default;
-};
-
-// Parses "6740000000", which is exact, or a number with K, M, B or T for powers of 1,000, which may
-// have decimals: "6.74B". Errors: kInvalidArgument.
-Result<RoundedCount> ParseParameterCount(std::string_view text);
-
-// Returns whether `exact` rounds to `stated`.
-bool RoundsTo(uint64_t exact, const RoundedCount& stated);
 
 // Returns "512", "123.4 K", "6.74 B".
 std::string ParameterCountText(uint64_t count);

@@ -271,22 +271,18 @@ Status ForEachSourceRanks(
     const StrategyRef& source, const StrategyRef& target,
     const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit);
 
-struct InferStrategyOptions {
-  std::string source;     // a folder with rank_N/*.ckpt of all ranks
-  std::string reference;  // full tensors, a file or a folder
-  std::string output;     // in JSON if the name ends in .json, else in protobuf
-  bool force = false;     // replace `output`
-  RunOptions run;
-};
-
-// Writes a strategy that explains the shards in `source`. Shapes of shards and tensors give the
-// cuts. Equal bytes tell which rank holds which part, and so does the reference if it holds the
-// same values. The names in the files tell the stages of a pipeline. Reads every shard once; memory
-// is bounded.
+// Writes a strategy that explains the shards in `source`, a folder with rank_N/*.ckpt of all ranks.
+// The file `output` is in JSON if its name ends in .json, else in protobuf. `reference` has the
+// full tensors, a file or a folder. Shapes of shards and tensors give the cuts. Equal bytes tell
+// which rank holds which part, and so does the reference if it holds the same values. The names in
+// the files tell the stages of a pipeline. Reads every shard once; memory is bounded.
 // Errors: from opening checkpoints, and
 //   kMismatch: no layout fits, or several with different results; the message lists parameters
-//   kAlreadyExists, kCancelled
-Result<StrategyReport> InferStrategy(const InferStrategyOptions& options);
+//   kAlreadyExists: `output` exists without `force`
+//   kCancelled
+Result<StrategyReport> InferStrategy(const std::string& source, const std::string& reference,
+                                     const std::string& output, bool force,
+                                     const RunOptions& run = {});
 
 }  // namespace v0_1
 }  // namespace reshard

@@ -10,10 +10,13 @@
 #define RESHARD_VERIFY_H_
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "reshard/compare.h"
+#include "reshard/encryption.h"
 #include "reshard/findings.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
@@ -21,27 +24,18 @@
 namespace reshard {
 inline namespace v0_1 {
 
-struct VerifyOptions {
-  std::string target;                             // a folder that Convert has finished
-  std::shared_ptr<const EncryptionKey> key = {};  // to read encrypted files
-  RunOptions run = {};
-};
-
-// Reads every file that the folder's manifests list. Compares its size, its digest and the digests
-// of its blocks. Compares part records and manifests with their digests. Other files are ignored.
-// If files are damaged, the call succeeds and the report lists the damage.
+// Reads every file that the manifests of the folder `target` list. Compares its size, its digest
+// and the digests of its blocks. Compares part records and manifests with their digests. Other
+// files are ignored. If files are damaged, the call succeeds and the report lists the damage. `key`
+// is for encrypted files.
 // Errors:
 //   kNotFound: there is no manifest, so the set is unfinished
 //   kUnsupported: a manifest of another version, or an encrypted file without its key
 //   kChanged: a file changed meanwhile
 //   kIo, kCancelled
-Result<DamageReport> Verify(const VerifyOptions& options);
-
-// A conversion, and the folder to compare with its outputs. Fields with default values are taken
-// from the last run in the folder's origin.jsonl, except `source.path` and `source.files`.
-struct AgainstOptions : ConversionSpec {
-  RunOptions run;
-};
+Result<DamageReport> Verify(const std::string& target,
+                            const std::shared_ptr<const EncryptionKey>& key = nullptr,
+                            const RunOptions& run = {});
 
 struct AgainstReport : Findings {
   // A target file that the sources contradict.
@@ -78,14 +72,15 @@ struct AgainstReport : Findings {
   bool equal() const { return differences.empty() && replicas.differing == 0; }
 };
 
-// Plans the conversion and compares the size and every byte of each target file with the plan. Also
-// compares the replicas of the sources. Source files with a CRC trailer are checked first. Errors:
-// as Plan, and
+// Plans a conversion and compares the size and every byte of each file in its target folder with
+// the plan. Members of `spec` with default values are taken from the last run in the folder's
+// origin.jsonl, except `source.path` and `source.files`. Also compares the replicas of the sources.
+// Source files with a CRC trailer are checked first. Errors: as Plan, and
 //   kCorrupt: a file does not fit its trailer
 //   kNotFound: all target files are missing
 //   kChanged: sources or targets changed meanwhile
 //   kCancelled
-Result<AgainstReport> VerifyAgainst(const AgainstOptions& options);
+Result<AgainstReport> VerifyAgainst(const ConversionSpec& spec, const RunOptions& run = {});
 
 }  // namespace v0_1
 }  // namespace reshard

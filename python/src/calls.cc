@@ -59,12 +59,12 @@ constexpr Keyword<ConvertCall> kPage[] = {
     {"report", [](ConvertCall& o, nb::handle v) { Set(o.report, v); }},
 };
 
-constexpr Keyword<VerifyOptions> kVerify[] = {
-    {"target", [](VerifyOptions& o, nb::handle v) { Set(o.target, v); }},
+constexpr Keyword<Verification> kVerify[] = {
+    {"target", [](Verification& o, nb::handle v) { Set(o.target, v); }},
 };
 
-constexpr Keyword<DigestOptions> kDigest[] = {
-    {"path", [](DigestOptions& o, nb::handle v) { Set(o.source.path, v); }},
+constexpr Keyword<ContentOptions> kDigest[] = {
+    {"path", [](ContentOptions& o, nb::handle v) { Set(o.source.path, v); }},
 };
 
 constexpr Keyword<DiffOptions> kDiff[] = {
@@ -90,9 +90,9 @@ constexpr Keyword<StatusCall> kStatus[] = {
     {"target", [](StatusCall& o, nb::handle v) { Set(o.target, v); }},
 };
 
-constexpr Keyword<InferStrategyOptions> kInferStrategy[] = {
-    {"source", [](InferStrategyOptions& o, nb::handle v) { Set(o.source, v); }},
-    {"output", [](InferStrategyOptions& o, nb::handle v) { Set(o.output, v); }},
+constexpr Keyword<StrategyInference> kInferStrategy[] = {
+    {"source", [](StrategyInference& o, nb::handle v) { Set(o.source, v); }},
+    {"output", [](StrategyInference& o, nb::handle v) { Set(o.output, v); }},
 };
 
 constexpr Keyword<StrategyMerge> kMergeStrategies[] = {
@@ -166,7 +166,7 @@ nb::object ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& 
   std::optional<ReportContent> content;
   const ConvertReport report =
       RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ConvertReport> {
-        options.run = run;
+        SetWatched(options.run, run);
         FileUse joined(use);
         if (!options.report.empty()) {
           // First, so that its errors come before any write.
@@ -202,7 +202,7 @@ nb::object Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
   Fill<ReportCall>(options, keywords, kReportCall, {kConversion<ReportCall>, kReport});
   const ReportContent content =
       RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ReportContent> {
-        options.run = run;
+        SetWatched(options.run, run);
         FileUse joined(use);
         const Status stays = joined.AddOutput(options.output);
         if (!stays.ok()) return stays;
@@ -232,7 +232,7 @@ void AddCall(nb::module_& module, const char* name, uint32_t options_of, Functio
                       {std::span<const Keyword<Options>>(tables)...});
         const auto report = RunWatched(jobs, watch, [&](const RunOptions& run) {
           const FileUse joined(use);
-          options.run = run;
+          SetWatched(options.run, run);
           return call(options);
         });
         return ReportFrom(report, options, begin, words);
@@ -341,19 +341,25 @@ void AddCalls(nb::module_& module) {
   AddCall<ConvertOptions>(module, "plan", kPlanCall, Plan, kConversion<ConvertOptions>);
   AddCall<Commit>(
       module, "commit", kCommitCall,
-      [](const Commit& options) {
-        return CommitWorkers(options.target, options.waiting, options.run.stop);
-      },
-      kCommit);
+      [](const Commit& options) { return CommitWorkers(options.target, options.run); }, kCommit);
   AddCall<StatusCall>(
       module, "status", kNoCall,
       [](const StatusCall& options) { return FindStatus(options.target); }, kStatus);
-  AddCall<InferStrategyOptions>(module, "infer_strategy", kInferStrategyCall, InferStrategy,
-                                kInferStrategy);
-  AddCall<AgainstOptions>(module, "verify_against", kAgainstCall, VerifyAgainst,
-                          kConversion<AgainstOptions>);
-  AddCall<VerifyOptions>(module, "verify", kVerifyCall, Verify, kVerify);
-  AddCall<DigestOptions>(module, "digest", kDigestCall, DigestCheckpoint, kDigest);
+  AddCall<StrategyInference>(
+      module, "infer_strategy", kInferStrategyCall,
+      [](const StrategyInference& options) {
+        return InferStrategy(options.source, options.reference, options.output, options.force,
+                             options.run);
+      },
+      kInferStrategy);
+  AddCall<Proof>(
+      module, "verify_against", kAgainstCall,
+      [](const Proof& options) { return VerifyAgainst(options, options.run); }, kConversion<Proof>);
+  AddCall<Verification>(
+      module, "verify", kVerifyCall,
+      [](const Verification& options) { return Verify(options.target, options.key, options.run); },
+      kVerify);
+  AddCall<ContentOptions>(module, "digest", kDigestCall, DigestCheckpoint, kDigest);
   AddCall<DiffOptions>(
       module, "diff", kDiffCall,
       [](DiffOptions& options) {

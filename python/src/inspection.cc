@@ -160,24 +160,23 @@ nb::tuple BoxOfShard(const std::vector<int64_t>& device_matrix,
   return nb::make_tuple(nb::tuple(nb::cast(box.begin)), nb::tuple(nb::cast(box.extent)));
 }
 
-constexpr Keyword<StatisticsOptions> kValues[] = {
-    {"path", [](StatisticsOptions& o, nb::handle v) { Set(o.source.path, v); }},
-    {"strategy", [](StatisticsOptions& o, nb::handle v) { Set(o.source.strategy, v); }},
-    {"suffix", [](StatisticsOptions& o, nb::handle v) { Set(o.source.suffix, v); }},
-    {"include", [](StatisticsOptions& o, nb::handle v) { Set(o.include, v); }},
-    {"exclude", [](StatisticsOptions& o, nb::handle v) { Set(o.exclude, v); }},
-    {"key",
-     [](StatisticsOptions& o, nb::handle v) { o.source.key = KeyOf(nb::cast<const Key*>(v)); }},
+constexpr Keyword<ContentOptions> kValues[] = {
+    {"path", [](ContentOptions& o, nb::handle v) { Set(o.source.path, v); }},
+    {"strategy", [](ContentOptions& o, nb::handle v) { Set(o.source.strategy, v); }},
+    {"suffix", [](ContentOptions& o, nb::handle v) { Set(o.source.suffix, v); }},
+    {"include", [](ContentOptions& o, nb::handle v) { Set(o.include, v); }},
+    {"exclude", [](ContentOptions& o, nb::handle v) { Set(o.exclude, v); }},
+    {"key", [](ContentOptions& o, nb::handle v) { o.source.key = KeyOf(nb::cast<const Key*>(v)); }},
 };
 
 // (warnings, parameters)
 nb::tuple Values(const nb::dict& keywords, int jobs, const nb::object& watch,
                  const nb::dict& words) {
-  StatisticsOptions options;
-  Fill<StatisticsOptions>(options, keywords, kNoCall,
-                          {std::span<const Keyword<StatisticsOptions>>(kValues)});
+  ContentOptions options;
+  Fill<ContentOptions>(options, keywords, kNoCall,
+                       {std::span<const Keyword<ContentOptions>>(kValues)});
   const StatisticsReport report = RunWatched(jobs, watch, [&](const RunOptions& run) {
-    options.run = run;
+    SetWatched(options.run, run);
     return MeasureValues(options);
   });
   return nb::make_tuple(TupleOf(report.warnings, words), TupleOf(report.parameters, words));

@@ -44,7 +44,7 @@ class View {
                            {std::span<const Keyword<ViewedConversion>>(kView)});
     return View(RunWatched(jobs, watch, [&](const RunOptions& run) {
       const FileUse joined(use);
-      options.run = run;
+      SetWatched(options.run, run);
       return TargetView::Open(options, options);
     }));
   }

@@ -21,6 +21,13 @@
 
 namespace reshard::python {
 
+// Gives the options of a call the members that RunWatched sets. The others are keywords.
+inline void SetWatched(RunOptions& options, const RunOptions& run) {
+  options.jobs = run.jobs;
+  options.stop = run.stop;
+  options.progress = run.progress;
+}
+
 // Runs `call`, which takes RunOptions, in a thread of its own. The calling thread, which alone
 // touches Python, waits without the GIL. Every 100 ms and at the end it looks for signals and calls
 // `watch(phase, done bytes, total bytes, done files, total files)`. An exception of `watch` or of a

@@ -306,7 +306,7 @@ StatisticsReport::Values StatisticsOf(const ValueSums& sums) {
 
 inline namespace v0_1 {
 
-Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
+Result<DigestReport> DigestCheckpoint(const ContentOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DigestReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     const RetryScope retries(options.run);
@@ -390,7 +390,7 @@ Result<DiffReport> Diff(const DiffOptions& options) {
   });
 }
 
-Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
+Result<StatisticsReport> MeasureValues(const ContentOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     RESHARD_ASSIGN_OR_RETURN(

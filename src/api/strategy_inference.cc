@@ -197,27 +197,29 @@ struct Inference {
   std::map<std::string_view, const SourceTensor*> full;  // the reference's tensors, by name
   std::vector<Warning> warnings;
 
-  Status Open(const InferStrategyOptions& options);
+  Status Open(const std::string& from, const std::string& full_tensors,
+              const std::stop_token& stop);
   Result<int64_t> DevicesOfStages();
   Result<std::vector<StageParameter>> ParametersOf(int64_t first);
 };
 
-Status Inference::Open(const InferStrategyOptions& options) {
-  const std::string path = InRunFolder({.path = options.source}).path;
+Status Inference::Open(const std::string& from, const std::string& full_tensors,
+                       const std::stop_token& stop) {
+  const std::string path = InRunFolder({.path = from}).path;
   RESHARD_ASSIGN_OR_RETURN(const RankFolder folder, FindRankFiles(path, {}));
   warnings = folder.warnings;
   for (const RankFile& file : folder.files) {
     if (file.rank != static_cast<int64_t>(ranks.size())) {
       return MismatchError(
           fmt::format("{}: expected the files of all ranks, 0 to {}; rank {} has no file",
-                      Escape(options.source), folder.files.back().rank, ranks.size()));
+                      Escape(from), folder.files.back().rank, ranks.size()));
     }
     ranks.push_back(files.Add(file.path));
   }
   each_alone.emplace(ranks);
   source.emplace(files, tables, *each_alone);
-  RESHARD_ASSIGN_OR_RETURN(reference, OpenTensors({.path = options.reference}, {},
-                                                  RanksRead::kOneReplica, 1, options.run.stop));
+  RESHARD_ASSIGN_OR_RETURN(
+      reference, OpenTensors({.path = full_tensors}, {}, RanksRead::kOneReplica, 1, stop));
   for (const SourceTensor& parameter : reference.tensors) {
     if (parameter.kind == ArrayKind::kTensor) {
       full.emplace(parameter.name, &parameter);
@@ -335,14 +337,15 @@ Status CheckGrid(const StageParameter& parameter, const ParameterLayout& layout)
 
 inline namespace v0_1 {
 
-Result<StrategyReport> InferStrategy(const InferStrategyOptions& options) {
+Result<StrategyReport> InferStrategy(const std::string& source, const std::string& reference,
+                                     const std::string& output, bool force, const RunOptions& run) {
   return CatchOutOfMemory([&]() -> Result<StrategyReport> {
-    RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+    RESHARD_RETURN_IF_ERROR(CheckJobs(run.jobs));
     FileUse use;
-    const RetryScope retries(options.run);
-    RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
-    Inference inference(options.run.stop);
-    RESHARD_RETURN_IF_ERROR(inference.Open(options));
+    const RetryScope retries(run);
+    RESHARD_RETURN_IF_ERROR(use.AddOutput(output));
+    Inference inference(run.stop);
+    RESHARD_RETURN_IF_ERROR(inference.Open(source, reference, run.stop));
     RESHARD_ASSIGN_OR_RETURN(const int64_t devices, inference.DevicesOfStages());
     const auto count = static_cast<int64_t>(inference.ranks.size()) / devices;
     uint64_t bytes = 0;
@@ -350,8 +353,8 @@ Result<StrategyReport> InferStrategy(const InferStrategyOptions& options) {
       RESHARD_ASSIGN_OR_RETURN(const uint64_t size, inference.files.Size(file));
       bytes += size;
     }
-    const CountedWork work(options.run, {.total_bytes = bytes});
-    OpenedSource& reference = *inference.reference.source;
+    const CountedWork work(run, {.total_bytes = bytes});
+    OpenedSource& full = *inference.reference.source;
     std::vector<LayoutTable> stages;
     for (int64_t stage = 0; stage < count; ++stage) {
       const RankRange ranks = {stage * devices, (stage + 1) * devices};
@@ -359,7 +362,7 @@ Result<StrategyReport> InferStrategy(const InferStrategyOptions& options) {
                                inference.ParametersOf(ranks.begin));
       RESHARD_RETURN_IF_ERROR(CheckParts(parameters, devices));
       RESHARD_RETURN_IF_ERROR(
-          CollectEvidence(*inference.source, ranks, reference.tensors(), parameters, work.work()));
+          CollectEvidence(*inference.source, ranks, full.tensors(), parameters, work.work()));
       RESHARD_ASSIGN_OR_RETURN(LayoutTable layouts, InferLayouts(parameters, inference.warnings));
       std::map<std::string_view, const StageParameter*> by_name;
       for (const StageParameter& parameter : parameters) by_name[parameter.name] = &parameter;
@@ -368,19 +371,19 @@ Result<StrategyReport> InferStrategy(const InferStrategyOptions& options) {
       }
       if (layouts.empty()) {
         return MismatchError(fmt::format("{}: found no parameter of stage {} of {} in it",
-                                         Escape(options.reference), stage, Escape(options.source)));
+                                         Escape(reference), stage, Escape(source)));
       }
       stages.push_back(std::move(layouts));
     }
     RESHARD_RETURN_IF_ERROR(inference.files.VerifyUnchanged());
-    RESHARD_RETURN_IF_ERROR(reference.files().VerifyUnchanged());
+    RESHARD_RETURN_IF_ERROR(full.files().VerifyUnchanged());
     // Names like 0-w would make one stage alone read as a pipeline's.
     const bool merged = count > 1 || IsMerged(stages[0]);
     RESHARD_ASSIGN_OR_RETURN(const Strategy strategy,
                              StrategyTables::FromLayouts(std::move(stages), merged, 0));
     RESHARD_ASSIGN_OR_RETURN(const std::string encoded,
-                             EncodeStrategy(strategy, StrategyEncodingOfName(options.output)));
-    RESHARD_RETURN_IF_ERROR(WriteFile(options.output, encoded, options.force));
+                             EncodeStrategy(strategy, StrategyEncodingOfName(output)));
+    RESHARD_RETURN_IF_ERROR(WriteFile(output, encoded, force));
     StrategyReport report = ReportOf(strategy, encoded.size());
     report.warnings = std::move(inference.warnings);
     return report;

@@ -42,26 +42,25 @@
 namespace reshard {
 namespace {
 
-Status CheckOptions(const AgainstOptions& options) {
+Status CheckAgainst(const ConversionSpec& spec) {
   RESHARD_RETURN_IF_ERROR(
-      CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
-  const SourceSpec source = InRunFolder(options.source);
-  RESHARD_ASSIGN_OR_RETURN(const bool lacks_strategies, LacksStrategies(source, options.target));
+      CheckSourceNamed(spec.source.path, spec.source.files, spec.target.folder));
+  const SourceSpec source = InRunFolder(spec.source);
+  RESHARD_ASSIGN_OR_RETURN(const bool lacks_strategies, LacksStrategies(source, spec.target));
   if (lacks_strategies) {
     return InvalidArgumentError(
         "`source.strategy` and `target.strategy` are missing; give the strategies of the "
         "conversion" +
         HintOfStrategyBeside(source));
   }
-  RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
-  RESHARD_RETURN_IF_ERROR(CheckCasts(options.selection.casts));
-  RESHARD_RETURN_IF_ERROR(CheckFormat(options.target, options.selection));
-  return CheckJobs(options.run.jobs);
+  RESHARD_RETURN_IF_ERROR(CheckRenames(spec.selection.renames));
+  RESHARD_RETURN_IF_ERROR(CheckCasts(spec.selection.casts));
+  return CheckFormat(spec.target, spec.selection);
 }
 
 // `given`, completed with the options of the last run here.
 struct Completed {
-  AgainstOptions options;
+  ConversionSpec spec;
   std::vector<std::string> taken = {};  // the names of the options that were not given
   // Digests of the strategies that were taken by their paths; empty: none.
   std::string source_strategy = {};
@@ -77,25 +76,25 @@ bool TakeStrategy(const Spec& run, Spec& own) {
   return takes;
 }
 
-Completed Complete(const AgainstOptions& given) {
-  Completed all{.options = given};
+Completed Complete(const ConversionSpec& given) {
+  Completed all{.spec = given};
   const std::string origin = fmt::format("{}/{}", given.target.folder, kOriginName);
   const auto bytes = Storage::Of(origin).ReadWhole(origin, kMaxOriginBytes);
   const auto run = bytes.ok() ? OptionsOfLastRun(*bytes) : std::nullopt;
   if (!run || !CheckCasts(run->spec.selection.casts).ok()) return all;
   ConversionSpec of_run = run->spec;
-  if (TakeStrategy(of_run.source, all.options.source)) {
+  if (TakeStrategy(of_run.source, all.spec.source)) {
     all.taken.emplace_back("source.strategy");
     all.source_strategy = run->source_strategy;
   }
-  if (TakeStrategy(of_run.target, all.options.target)) {
+  if (TakeStrategy(of_run.target, all.spec.target)) {
     all.taken.emplace_back("target.strategy");
     all.target_strategy = run->target_strategy;
   }
   for (const Option& option : AllOptions()) {
     if (!IsRecorded(option)) continue;
-    if (!IsUsual(option, all.options) || IsUsual(option, of_run)) continue;
-    SetOption(option, PartsOf(all.options), *ValueIn(option, PartsOf(of_run)));
+    if (!IsUsual(option, all.spec) || IsUsual(option, of_run)) continue;
+    SetOption(option, PartsOf(all.spec), *ValueIn(option, PartsOf(of_run)));
     all.taken.emplace_back(option.name);
   }
   return all;
@@ -110,13 +109,13 @@ Status CheckTaken(const Completed& all, const OpenedSource& source) {
     return MismatchError(fmt::format(
         "{}: other layouts than the conversion had, by origin.jsonl of the target; pass the "
         "strategy that it had as `source.strategy`",
-        Escape(all.options.source.strategy.path())));
+        Escape(all.spec.source.strategy.path())));
   }
   if (is_other(all.target_strategy, source.rule().target())) {
     return MismatchError(fmt::format(
         "{}: other layouts than the conversion had, by origin.jsonl of the target; pass the "
         "strategy that it had as `target.strategy`",
-        Escape(all.options.target.strategy.path())));
+        Escape(all.spec.target.strategy.path())));
   }
   return {};
 }
@@ -124,20 +123,20 @@ Status CheckTaken(const Completed& all, const OpenedSource& source) {
 // The format of the first rank file that exists; no value, which stands for the source's format, if
 // none exists.
 Result<std::optional<TargetFormat>> FormatThere(const OpenedSource& source,
-                                                const AgainstOptions& options) {
-  RESHARD_ASSIGN_OR_RETURN(const std::string names, PatternOfNames(options.target, source.step()));
+                                                const ConversionSpec& spec) {
+  RESHARD_ASSIGN_OR_RETURN(const std::string names, PatternOfNames(spec.target, source.step()));
   const auto target_in = [&](TargetFormat format) {
-    return MindSporeTarget(source.tensors(), source.rule(), options.target.prefix,
+    return MindSporeTarget(source.tensors(), source.rule(), spec.target.prefix,
                            Selection::Unmatched::kCopy, {}, ContainerOf(format), names);
   };
   const MindSporeTarget ckpt = target_in(TargetFormat::kCkpt);
   const MindSporeTarget safetensors = target_in(TargetFormat::kSafetensors);
   const auto is_there = [&](const MindSporeTarget& target, int64_t rank) {
-    const std::string path = fmt::format("{}/{}", options.target.folder, target.PathOf(rank));
+    const std::string path = fmt::format("{}/{}", spec.target.folder, target.PathOf(rank));
     const auto kind = Storage::Of(path).KindOf(path);
     return kind.ok() && *kind != PathKind::kMissing;
   };
-  for (const int64_t rank : ckpt.FilesOf(options.selection.ranks)) {
+  for (const int64_t rank : ckpt.FilesOf(spec.selection.ranks)) {
     if (is_there(ckpt, rank)) return std::optional(TargetFormat::kCkpt);
     if (is_there(safetensors, rank)) return std::optional(TargetFormat::kSafetensors);
   }
@@ -198,11 +197,11 @@ Result<std::vector<std::string>> OtherRankFolders(const std::string& folder, int
 
 // Refuses a set of several ranks that was to be proved as full tensors, for which no target
 // strategy is given.
-Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string>& other_ranks,
+Status CheckIsNoSet(const ConversionSpec& spec, const std::vector<std::string>& other_ranks,
                     const PlanReport::TargetFile& first) {
-  const bool is_of_ranks = !options.target.strategy.empty() || HasCluster(options.target);
+  const bool is_of_ranks = !spec.target.strategy.empty() || HasCluster(spec.target);
   if (is_of_ranks || other_ranks.empty()) return {};
-  const std::string path = fmt::format("{}/{}", options.target.folder, first.path);
+  const std::string path = fmt::format("{}/{}", spec.target.folder, first.path);
   const auto file = Storage::Of(path).Stat(path);
   if (!file.ok() || file->size() == first.size) return {};
   return MismatchError(
@@ -249,58 +248,60 @@ Status AddLeftOvers(const std::string& folder, const ManifestSet& set, DamageRep
 
 inline namespace v0_1 {
 
-Result<DamageReport> Verify(const VerifyOptions& options) {
+Result<DamageReport> Verify(const std::string& target,
+                            const std::shared_ptr<const EncryptionKey>& key,
+                            const RunOptions& run) {
   return CatchOutOfMemory([&]() -> Result<DamageReport> {
-    if (options.target.empty()) {
+    if (target.empty()) {
       return InvalidArgumentError("the path of the folder to verify is empty");
     }
-    RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
-    const RetryScope retries(options.run);
-    RESHARD_RETURN_IF_ERROR(Storage::Of(options.target).CheckIsFolder(options.target));
+    RESHARD_RETURN_IF_ERROR(CheckJobs(run.jobs));
+    const RetryScope retries(run);
+    RESHARD_RETURN_IF_ERROR(Storage::Of(target).CheckIsFolder(target));
     const FileUse use;
-    if (options.key != nullptr) NoteKeyFile(options.key->file());
-    RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(options.target));
-    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(options.target));
-    const CountedWork work(options.run, {.total_bytes = set.bytes(), .total_files = set.files()});
-    RESHARD_ASSIGN_OR_RETURN(DamageReport report, FindDamage(set, options.key, work.work()));
-    RESHARD_RETURN_IF_ERROR(AddLeftOvers(options.target, set, report));
+    if (key != nullptr) NoteKeyFile(key->file());
+    RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(target));
+    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(target));
+    const CountedWork work(run, {.total_bytes = set.bytes(), .total_files = set.files()});
+    RESHARD_ASSIGN_OR_RETURN(DamageReport report, FindDamage(set, key, work.work()));
+    RESHARD_RETURN_IF_ERROR(AddLeftOvers(target, set, report));
     return report;
   });
 }
 
-Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
+Result<AgainstReport> VerifyAgainst(const ConversionSpec& spec, const RunOptions& run) {
   return CatchOutOfMemory([&]() -> Result<AgainstReport> {
-    const RetryScope retries(given.run);
+    const RetryScope retries(run);
     RESHARD_RETURN_IF_ERROR(
-        CheckSourceNamed(given.source.path, given.source.files, given.target.folder));
-    const Completed all = Complete(given);
-    const AgainstOptions& options = all.options;
-    RESHARD_RETURN_IF_ERROR(CheckOptions(options));
-    const std::string& folder = options.target.folder;
+        CheckSourceNamed(spec.source.path, spec.source.files, spec.target.folder));
+    const Completed all = Complete(spec);
+    const ConversionSpec& completed = all.spec;
+    RESHARD_RETURN_IF_ERROR(CheckAgainst(completed));
+    RESHARD_RETURN_IF_ERROR(CheckJobs(run.jobs));
+    const std::string& folder = completed.target.folder;
     RESHARD_RETURN_IF_ERROR(Storage::Of(folder).CheckIsFolder(folder));
     const FileUse use;
-    if (options.target.encryption_key != nullptr) {
-      NoteKeyFile(options.target.encryption_key->file());
+    if (completed.target.encryption_key != nullptr) {
+      NoteKeyFile(completed.target.encryption_key->file());
     }
-    const size_t workers = Workers(options.run.jobs);
+    const size_t workers = Workers(run.jobs);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, DivideMemory(0, workers));
     RESHARD_ASSIGN_OR_RETURN(
         OpenedConversion opened,
-        OpenUnplanned(options, {.window_bytes = WindowsKept(),
-                                .stop = options.run.stop,
-                                // A conversion with `partial` has taken them, too.
-                                .lone_parts = LoneParts::kTaken}));
+        OpenUnplanned(completed, {.window_bytes = WindowsKept(),
+                                  .stop = run.stop,
+                                  // A conversion with `partial` has taken them, too.
+                                  .lone_parts = LoneParts::kTaken}));
     OpenedSource& source = *opened.source;
     RESHARD_RETURN_IF_ERROR(CheckTaken(all, source));
     ConvertOptions conversion;
-    const ConversionSpec& spec = options;
-    static_cast<ConversionSpec&>(conversion) = spec;
-    conversion.run = options.run;
-    if (!options.target.format) {
-      RESHARD_ASSIGN_OR_RETURN(conversion.target.format, FormatThere(source, options));
-      RESHARD_RETURN_IF_ERROR(RemakeTarget(conversion.target, options.selection, opened));
+    static_cast<ConversionSpec&>(conversion) = completed;
+    conversion.run = run;
+    if (!completed.target.format) {
+      RESHARD_ASSIGN_OR_RETURN(conversion.target.format, FormatThere(source, completed));
+      RESHARD_RETURN_IF_ERROR(RemakeTarget(conversion.target, completed.selection, opened));
     }
-    const std::vector<int64_t> files = opened.target().FilesOf(options.selection.ranks);
+    const std::vector<int64_t> files = opened.target().FilesOf(completed.selection.ranks);
     std::vector<std::string> paths;
     paths.reserve(files.size());
     for (const int64_t file : files) paths.push_back(opened.target().PathOf(file));
@@ -325,7 +326,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
                        "not read: {}",
                        Escape(folder), others.size(), target_ranks, FirstOf(others))});
     }
-    RESHARD_RETURN_IF_ERROR(CheckIsNoSet(options, others, opened.work().targets.front()));
+    RESHARD_RETURN_IF_ERROR(CheckIsNoSet(completed, others, opened.work().targets.front()));
     // Before much is read; the replicas are all compared in the end.
     const ParameterChoice& choice = opened.target().choice();
     const std::vector<int64_t> ranks = RanksOf(opened.target(), files);
@@ -333,22 +334,22 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& given) {
     RESHARD_ASSIGN_OR_RETURN(
         StrategyFindings of_strategy,
         CheckStrategy(source, choice, stages,
-                      {.only_wrong_strategy = true, .workers = workers, .stop = options.run.stop}));
+                      {.only_wrong_strategy = true, .workers = workers, .stop = run.stop}));
     for (Warning& warning : of_strategy.warnings) report.warnings.push_back(std::move(warning));
     RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source, choice));
 
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
                              FindCrcFiles(source, RanksOfStages(source, ranks)));
     const CountedWork work(
-        options.run, {.total_bytes = BytesToRead(source, crc, opened.target(), files, folder)});
+        run, {.total_bytes = BytesToRead(source, crc, opened.target(), files, folder)});
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, crc, work.work()));
     TargetComparison comparison(source.files(), folder,
-                                options.target.encryption_key == nullptr
-                                    ? options.source.key
-                                    : options.target.encryption_key,
+                                completed.target.encryption_key == nullptr
+                                    ? completed.source.key
+                                    : completed.target.encryption_key,
                                 work.work());
     for (const PlanReport::TargetFile& file : opened.work().targets) {
-      if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
+      if (run.stop.stop_requested()) return CancelledError("stopped while planning");
       RESHARD_ASSIGN_OR_RETURN(PlanHandle plan, opened.TakePlan(file));
       RESHARD_RETURN_IF_ERROR(comparison.Add(std::move(plan)));
     }

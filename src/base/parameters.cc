@@ -3,17 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <utility>
 
-#include "src/base/checked.h"
 #include "src/base/glob_list.h"
-#include "src/base/number_text.h"
-#include "src/base/quote.h"
 
 namespace reshard {
 namespace {
@@ -65,37 +60,6 @@ std::vector<std::string_view> LiteralParts(std::string_view pattern) {
     pattern.remove_prefix(std::min(end + 1, pattern.size()));
   }
   return parts;
-}
-
-constexpr std::string_view kSuffixes = "KMBT";
-constexpr size_t kDecimalsOfSuffix = 3;
-
-std::optional<RoundedCount> Parse(std::string_view text) {
-  size_t decimals = 0;  // that the suffix leaves to be filled up with zeros
-  if (!text.empty()) {
-    if (const size_t suffix = kSuffixes.find(text.back()); suffix != std::string_view::npos) {
-      decimals = kDecimalsOfSuffix * (suffix + 1);
-      text.remove_suffix(1);
-    }
-  }
-  std::string digits(text);
-  if (const size_t point = text.find('.'); point != std::string_view::npos) {
-    const size_t stated = text.size() - point - 1;
-    if (point == 0 || stated == 0 || stated > decimals) return std::nullopt;
-    decimals -= stated;
-    digits.erase(point, 1);
-  }
-  if (!HasOnlyDigits(digits)) return std::nullopt;
-  RoundedCount stated;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), stated.count);
-  if (parsed.ec != std::errc()) return std::nullopt;
-  for (size_t i = 0; i < decimals; ++i) {
-    const auto more = CheckedMul<uint64_t>(stated.count, 10);
-    if (!more) return std::nullopt;
-    stated.count = *more;
-    stated.precision *= 10;
-  }
-  return stated;
 }
 
 // A row of the list of optimizer states, which is sorted by `text`.
@@ -249,19 +213,6 @@ std::string_view ParameterOfState(std::string_view name) {
   return name.substr(state->text.size());
 }
 
-Result<RoundedCount> ParseParameterCount(std::string_view text) {
-  if (const auto stated = Parse(text)) return *stated;
-  return InvalidArgumentError(fmt::format(
-      "expected a number of parameters such as 6.74B, with K, M, B or T for powers of 1000, or all "
-      "of its digits; found {}",
-      Quote(text)));
-}
-
-bool RoundsTo(uint64_t exact, const RoundedCount& stated) {
-  const uint64_t apart = std::max(exact, stated.count) - std::min(exact, stated.count);
-  return apart <= stated.precision / 2;
-}
-
 std::string FormatBytes(uint64_t bytes) {
   if (bytes < 1024) return fmt::format("{} B", bytes);
   constexpr std::string_view kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -276,6 +227,7 @@ std::string FormatBytes(uint64_t bytes) {
 }
 
 std::string ParameterCountText(uint64_t count) {
+  constexpr std::string_view kSuffixes = "KMBT";
   constexpr uint64_t kThousand = 1000;
   if (count < kThousand) return std::to_string(count);
   uint64_t unit = kThousand;

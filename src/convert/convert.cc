@@ -315,7 +315,7 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec,
                               std::optional<WorkerTurn> turn) {
   conversion.timeline.Begin("check");
   MarkTime(conversion);
-  const Patience patience(conversion.options.run.stop, conversion.options.waiting);
+  const Patience patience(conversion.options.run);
   BegunJob job;
   RESHARD_RETURN_IF_ERROR(Begin(conversion, std::move(spec), std::move(turn), patience, job));
   const Share share =
@@ -388,7 +388,7 @@ Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& op
 // One of several workers: plans its share by the plan of the first one, or is the first one.
 Result<ConvertReport> ConvertShare(const ConvertOptions& options, const MemoryBudget& first,
                                    TimelineRecorder& timeline) {
-  const Patience patience(options.run.stop, options.waiting);
+  const Patience patience(options.run);
   const auto take_turn = [&] {
     return WorkerTurn::Take(options.target.folder, *options.shard, patience);
   };
@@ -532,10 +532,9 @@ Result<ConvertReport> Recode(const RecodeOptions& given) {
   });
 }
 
-Result<CommitReport> CommitWorkers(const std::string& target, const LockWaiting& waiting,
-                                   const std::stop_token& stop) {
+Result<CommitReport> CommitWorkers(const std::string& target, const RunOptions& run) {
   return CatchOutOfMemory([&]() -> Result<CommitReport> {
-    const Patience patience(stop, waiting);
+    const Patience patience(run);
     const FileUse use;
     RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(target));
     CommitReport report;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "src/convert/companions.h"
 #include "src/convert/option_checks.h"
 #include "src/convert/plan_cache.h"
+#include "src/convert/rounded_count.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/stated_places.h"
 #include "src/convert/strategy_check.h"
@@ -46,9 +48,9 @@ std::string Unconfirmed(const OpenedSource& source, std::string_view why,
 Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice& checks,
                    const RunOptions& run, ConversionPlan& plan) {
   if (!checks.partial) RESHARD_RETURN_IF_ERROR(CheckSavedOffsets(source));
-  RESHARD_ASSIGN_OR_RETURN(
-      const SampleLimits spent,
-      CheckTotals(source, target.choice(), checks.parameters, run.stop, plan.findings));
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<RoundedCount> expected, ExpectedParameters(checks));
+  RESHARD_ASSIGN_OR_RETURN(const SampleLimits spent,
+                           CheckTotals(source, target.choice(), expected, run.stop, plan.findings));
   std::vector<int64_t> files;
   files.reserve(plan.work.targets.size());
   for (const PlanReport::TargetFile& file : plan.work.targets) files.push_back(file.rank);
@@ -58,7 +60,7 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
       CheckStrategy(source, target.choice(), StagesOf(source.rule(), target_ranks),
                     {.replicas = checks.replicas,
                      .unmatched = plan.unmatched_matrices,
-                     .spent = checks.parameters ? SampleLimits{0, 0} : spent,
+                     .spent = expected ? SampleLimits{0, 0} : spent,
                      .workers = Workers(run.jobs),
                      .stop = run.stop}));
   for (Warning& warning : findings.warnings) {

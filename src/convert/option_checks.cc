@@ -16,6 +16,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/rounded_count.h"
 #include "src/full/full_folder.h"
 #include "src/io/shared_work.h"
 #include "src/io/storage.h"
@@ -184,6 +185,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
     return InvalidArgumentError(
         "`prune` needs a whole set, and `ranks` writes only a part; choose one");
   }
+  RESHARD_RETURN_IF_ERROR(ExpectedParameters(options.checks).status());
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckEncryption(options.target, options.io.target));
@@ -205,8 +207,7 @@ OptionParts PartsOf(ConvertOptions& options) {
   parts.memory_limit = &options.memory_limit;
   parts.io = &options.io;
   parts.shard = &options.shard;
-  parts.waiting = &options.waiting;
-  parts.retries = &options.run.retries;
+  parts.run = &options.run;
   return parts;
 }
 
@@ -214,7 +215,8 @@ Status CheckTakes(const ConvertOptions& given, Call call, std::string_view name)
   ConvertOptions options = given;
   // How a call runs is everybody's, whether the command line says so or not.
   const auto is_of_run = [](const Option& option) {
-    return option.type == OptionType::kSize || option.type == OptionType::kIo;
+    return option.type == OptionType::kSize || option.type == OptionType::kIo ||
+           option.type == OptionType::kSeconds;
   };
   for (const Option& option : AllOptions()) {
     if ((option.calls & kConvertCall) == 0 || is_of_run(option)) continue;

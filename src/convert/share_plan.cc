@@ -18,6 +18,7 @@
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_job.h"
 #include "src/convert/conversion_plan.h"
+#include "src/convert/rounded_count.h"
 #include "src/digest/xxh3.h"
 #include "src/io/storage.h"
 #include "src/job/file_shares.h"
@@ -47,8 +48,10 @@ class InWords {
       return fmt::format("[{},{}]", file.first, BytesAsJson(file.second));
     });
   }
-  std::string operator()(const RoundedCount& count) const {
-    return fmt::format("{} {}", count.count, count.precision);
+  std::string operator()(const std::string& text) const {
+    if (option_.type != OptionType::kParameterCount) return OptionAsJson(option_, text);
+    const Result<RoundedCount> count = ParseParameterCount(text);
+    return count.ok() ? fmt::format("{} {}", count->count, count->precision) : text;
   }
   std::string operator()(const StrategyRef& strategy) const { return BytesAsJson(strategy.path()); }
   template <typename Other>

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/source_totals.h"

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "reshard/compare.h"
-#include "reshard/parameters.h"
 #include "reshard/status.h"
 #include "src/convert/conversion_plan.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
+#include "src/convert/rounded_count.h"
 #include "src/io/shared_work.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/plan/parameter_choice.h"

@@ -25,6 +25,7 @@
 #include "src/convert/option_checks.h"
 #include "src/convert/plan_cache.h"
 #include "src/convert/read_turns.h"
+#include "src/convert/rounded_count.h"
 #include "src/convert/source_checks.h"
 #include "src/digest/crc32.h"
 #include "src/io/shared_work.h"
@@ -283,6 +284,7 @@ Result<TargetView> TargetView::Open(const ConversionSpec& spec, const ViewOption
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));
     RESHARD_RETURN_IF_ERROR(CheckOneSource(spec.source.path, spec.source.files));
     RESHARD_RETURN_IF_ERROR(CheckSpec(spec));
+    RESHARD_RETURN_IF_ERROR(ExpectedParameters(options.checks).status());
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     const MemoryWatch watch(WatchOf(first));
     RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(all, first));

@@ -3,10 +3,12 @@
 #ifndef RESHARD_SRC_FRONTEND_OPTION_PARTS_H_
 #define RESHARD_SRC_FRONTEND_OPTION_PARTS_H_
 
+#include <memory>
 #include <string>
 
 #include "reshard/compare.h"
 #include "reshard/convert.h"
+#include "reshard/encryption.h"
 #include "reshard/merge.h"
 #include "reshard/options.h"
 #include "reshard/strategy.h"
@@ -17,16 +19,23 @@
 
 namespace reshard {
 
-inline OptionParts PartsOf(VerifyOptions& options) {
-  return {.key = &options.key, .retries = &options.run.retries};
+// The arguments of Verify.
+struct Verification {
+  std::string target;
+  std::shared_ptr<const EncryptionKey> key;
+  RunOptions run;
+};
+
+inline OptionParts PartsOf(Verification& options) {
+  return {.key = &options.key, .run = &options.run};
 }
 
-inline OptionParts PartsOf(DigestOptions& options) {
+inline OptionParts PartsOf(ContentOptions& options) {
   return {.source = &options.source,
           .key = &options.source.key,
           .include = &options.include,
           .exclude = &options.exclude,
-          .retries = &options.run.retries,
+          .run = &options.run,
           .one_replica = &options.one_replica};
 }
 
@@ -36,15 +45,20 @@ inline OptionParts PartsOf(DiffOptions& options) {
           .key = &options.a.key,
           .include = &options.include,
           .exclude = &options.exclude,
-          .retries = &options.run.retries,
+          .run = &options.run,
           .second_source = &options.b,
           .values = &options.values,
           .one_replica = &options.one_replica};
 }
 
-inline OptionParts PartsOf(AgainstOptions& options) {
+// The arguments of VerifyAgainst.
+struct Proof : ConversionSpec {
+  RunOptions run;
+};
+
+inline OptionParts PartsOf(Proof& options) {
   OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
-  parts.retries = &options.run.retries;
+  parts.run = &options.run;
   return parts;
 }
 
@@ -68,9 +82,17 @@ inline OptionParts PartsOf(MakeStrategyOptions& options) {
           .full_tensors = &options.checkpoint};
 }
 
-inline OptionParts PartsOf(InferStrategyOptions& options) {
-  return {
-      .force = &options.force, .retries = &options.run.retries, .full_tensors = &options.reference};
+// The arguments of InferStrategy.
+struct StrategyInference {
+  std::string source;
+  std::string reference;
+  std::string output;
+  bool force = false;
+  RunOptions run;
+};
+
+inline OptionParts PartsOf(StrategyInference& options) {
+  return {.force = &options.force, .run = &options.run, .full_tensors = &options.reference};
 }
 
 // The arguments of ConvertStrategyFile.
@@ -105,14 +127,13 @@ inline OptionParts PartsOf(ViewedConversion& options) {
   parts.output = &options.output;
   parts.force = &options.output.force;
   parts.memory_limit = &options.memory_limit;
-  parts.retries = &options.run.retries;
+  parts.run = &options.run;
   return parts;
 }
 
-// The arguments of CommitWorkers; of `run` only the stop counts.
+// The arguments of CommitWorkers.
 struct Commit {
   std::string target;
-  LockWaiting waiting;
   RunOptions run;
 };
 
@@ -124,7 +145,7 @@ struct StatusCall {
 
 inline OptionParts PartsOf(StatusCall& /*options*/) { return {}; }
 
-inline OptionParts PartsOf(Commit& options) { return {.waiting = &options.waiting}; }
+inline OptionParts PartsOf(Commit& options) { return {.run = &options.run}; }
 
 }  // namespace reshard
 

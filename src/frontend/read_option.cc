@@ -14,10 +14,10 @@
 
 #include "reshard/convert.h"
 #include "reshard/encryption.h"
-#include "reshard/parameters.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/rounded_count.h"
 #include "src/frontend/worker_share.h"
 
 namespace reshard {
@@ -260,7 +260,8 @@ Result<OptionValue> ReadOption(const Option& option, std::span<const std::string
     case OptionType::kDecimalSize:
       return ValueOf(SizeOf(text, option.type == OptionType::kDecimalSize));
     case OptionType::kParameterCount:
-      return ValueOf(ParseParameterCount(text));
+      RESHARD_RETURN_IF_ERROR(ParseParameterCount(text).status());
+      return OptionValue(text);
     case OptionType::kSeconds:
     case OptionType::kNumber: {
       constexpr size_t kMostDigitsOfSeconds = 9;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "reshard/parameters.h"
 #include "reshard/strategy.h"
 #include "src/base/json_reader.h"
 #include "src/base/json_string.h"

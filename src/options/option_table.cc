@@ -625,7 +625,7 @@ constexpr Option kOptions[] = {
      .help =
          "On network and FUSE file systems, repeat failed reads up to N times (default 3), within "
          "30 s",
-     .place = At<&Parts::retries>},
+     .place = At<&Parts::run, &RunOptions::retries>},
     {.name = "shard",
      .word = "shard",
      .type = OptionType::kShare,
@@ -635,7 +635,7 @@ constexpr Option kOptions[] = {
      .help = "Write share I of N, counted from 0; start the same command with each I. auto takes I "
              "and N from mpirun, Slurm, Kubernetes, torchrun or msrun",
      .place = At<&Parts::shard>},
-    {.name = "waiting",
+    {.name = "lock_limit",
      .word = "wait",
      .type = OptionType::kSeconds,
      .calls = kConvertCall | kCommitCall,
@@ -643,7 +643,7 @@ constexpr Option kOptions[] = {
      .value = "SECONDS",
      .help = "With --shard: wait at most SECONDS while another process begins or publishes, then "
              "exit 6 (default: no limit)",
-     .place = At<&Parts::waiting, &LockWaiting::most>},
+     .place = At<&Parts::run, &RunOptions::lock_limit>},
 };
 
 constexpr std::pair<std::string_view, std::optional<DType>> kCastWords[] = {
@@ -727,8 +727,7 @@ void SetOption(const Option& option, const OptionParts& parts, const OptionValue
           const auto& renames = std::get<Renames>(value);
           place->names = renames.names;
           place->patterns = renames.patterns;
-        } else if constexpr (std::is_same_v<Place, std::optional<RoundedCount>*> ||
-                             std::is_same_v<Place, std::optional<WorkerShare>*> ||
+        } else if constexpr (std::is_same_v<Place, std::optional<WorkerShare>*> ||
                              std::is_same_v<Place, std::optional<std::string>*>) {
           *place = std::get<typename std::remove_pointer_t<Place>::value_type>(value);
         } else {
@@ -755,10 +754,13 @@ std::optional<OptionValue> ValueIn(const Option& option, const OptionParts& part
         } else if constexpr (std::is_same_v<Place, std::optional<std::chrono::milliseconds>*>) {
           if (!*place) return std::nullopt;
           return static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(**place).count());
+        } else if constexpr (std::is_same_v<Place, std::string*>) {
+          // Empty: not given. An empty text of another type is a value.
+          if (option.type == OptionType::kParameterCount && place->empty()) return std::nullopt;
+          return *place;
         } else if constexpr (std::is_same_v<Place, Renames*>) {
           return Renames{place->names, place->patterns};  // the rules are an option of their own
-        } else if constexpr (std::is_same_v<Place, std::optional<RoundedCount>*> ||
-                             std::is_same_v<Place, std::optional<WorkerShare>*> ||
+        } else if constexpr (std::is_same_v<Place, std::optional<WorkerShare>*> ||
                              std::is_same_v<Place, std::optional<std::string>*>) {
           return *place ? std::optional<OptionValue>(**place) : std::nullopt;
         } else {

@@ -24,7 +24,6 @@
 
 #include "reshard/encryption.h"
 #include "reshard/options.h"
-#include "reshard/parameters.h"
 
 namespace reshard {
 
@@ -93,9 +92,9 @@ enum class Effect {
 // A value, by the type of its option: kWord and kSwitchOrWord have a text. A strategy is a text,
 // its path, or a StrategyRef.
 using OptionValue = std::variant<bool, uint64_t, int64_t, std::string, std::vector<std::string>,
-                                 std::vector<int64_t>, std::map<int64_t, std::string>, RoundedCount,
-                                 WorkerShare, IoChoice, std::vector<Selection::CastRule>, Renames,
-                                 StrategyRef, std::shared_ptr<const EncryptionKey>>;
+                                 std::vector<int64_t>, std::map<int64_t, std::string>, WorkerShare,
+                                 IoChoice, std::vector<Selection::CastRule>, Renames, StrategyRef,
+                                 std::shared_ptr<const EncryptionKey>>;
 
 // A word that an option takes, and the value of the member that it stands for, as a number.
 struct WordMeaning {
@@ -120,8 +119,7 @@ struct OptionParts {
   uint64_t* memory_limit = nullptr;
   IoChoice* io = nullptr;
   std::optional<WorkerShare>* shard = nullptr;
-  LockWaiting* waiting = nullptr;
-  uint64_t* retries = nullptr;
+  RunOptions* run = nullptr;
   Cluster* cluster = nullptr;
   // Members of the options of one or two calls.
   SourceSpec* second_source = nullptr;
@@ -171,8 +169,7 @@ class WordPlace {
 using OptionPlace =
     std::variant<WordPlace, bool*, uint64_t*, int64_t*, std::string*, std::vector<std::string>*,
                  std::vector<int64_t>*, std::map<int64_t, std::string>*,
-                 std::optional<RoundedCount>*, std::optional<WorkerShare>*,
-                 std::optional<std::chrono::milliseconds>*, IoChoice*,
+                 std::optional<WorkerShare>*, std::optional<std::chrono::milliseconds>*, IoChoice*,
                  std::vector<Selection::CastRule>*, Renames*, StrategyRef*,
                  std::optional<std::string>*, std::shared_ptr<const EncryptionKey>*>;
 

@@ -137,7 +137,6 @@ Status FileLock::Wait(const Patience& patience) const {
   constexpr milliseconds kLongest(100);
   constexpr milliseconds kLongestSilence(60000);
   const Clock::time_point begin = Clock::now();
-  const auto& [most, report] = patience.waiting;
   milliseconds pause(1);
   milliseconds next_report = patience.first_report;
   std::mutex mutex;
@@ -149,15 +148,15 @@ Status FileLock::Wait(const Patience& patience) const {
       return {};
     }
     const auto time = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
-    if (most && time >= *most) {
+    if (patience.limit && time >= *patience.limit) {
       const std::string holder = Holder();
       return AlreadyExistsError(
           fmt::format("{}: still held by {} after {} s; end that process, or wait longer",
                       Escape(path_), holder.empty() ? "another process" : holder,
-                      std::chrono::duration_cast<std::chrono::seconds>(*most).count()));
+                      std::chrono::duration_cast<std::chrono::seconds>(*patience.limit).count()));
     }
-    if (report && time >= next_report) {
-      report({path_, Holder(), time});
+    if (patience.held && time >= next_report) {
+      patience.held({path_, Holder(), time});
       next_report += std::min(next_report, kLongestSilence);
     }
     std::unique_lock lock(mutex);

@@ -4,6 +4,7 @@
 #define RESHARD_SRC_OS_JOB_LOCK_H_
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -19,11 +20,13 @@ namespace reshard {
 // Until when to wait for a lock.
 struct Patience {
   // NOLINTNEXTLINE(google-explicit-constructor): a stop token alone will do
-  Patience(std::stop_token stop_token = {}, LockWaiting lock_waiting = {})
-      : stop(std::move(stop_token)), waiting(std::move(lock_waiting)) {}
+  Patience(std::stop_token stop_token = {}) : stop(std::move(stop_token)) {}
+  explicit Patience(const RunOptions& run)
+      : stop(run.stop), limit(run.lock_limit), held(run.lock_held) {}
 
   std::stop_token stop;
-  LockWaiting waiting;
+  std::optional<std::chrono::milliseconds> limit = {};           // RunOptions::lock_limit
+  std::function<void(const RunOptions::LockHolder&)> held = {};  // RunOptions::lock_held
   std::chrono::milliseconds first_report{2000};  // then after twice as long each time
 };
 

@@ -91,13 +91,13 @@ void ExpectCompanions(const ModelFolder& folder) {
 }
 
 void ExpectSound(const ModelFolder& folder) {
-  const auto damage = Verify({.target = folder.target()});
+  const auto damage = Verify(folder.target());
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());
 }
 
-AgainstOptions ProofOf(const ConvertOptions& options) {
-  AgainstOptions proof;
+ConversionSpec ProofOf(const ConvertOptions& options) {
+  ConversionSpec proof;
   proof.source = options.source;
   proof.target.folder = options.target.folder;
   return proof;
@@ -157,7 +157,7 @@ TEST(CompanionsTest, AreProvedAgainstTheFolderThatTheyCameFrom) {
   ASSERT_EQ(other->differences.size(), 1U);
   EXPECT_EQ(other->differences[0].path, "tokenizer.json");
   EXPECT_EQ(other->differences[0].first->offset, 4'500'000U);
-  const auto damage = Verify({.target = folder.target()});
+  const auto damage = Verify(folder.target());
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   ASSERT_EQ(damage->damages.size(), 1U);
   EXPECT_EQ(damage->damages[0].path, "tokenizer.json");
@@ -211,7 +211,7 @@ TEST(CompanionsTest, BelongToTheRunOfRankZero) {
   folder.options().selection.ranks = {1};
   folder.options().force = true;
   RunConvert(folder.options());
-  const auto of_last = Verify({.target = folder.target()});
+  const auto of_last = Verify(folder.target());
   ASSERT_TRUE(of_last.ok()) << of_last.status().message();
   EXPECT_EQ(of_last->files, 1U);
 }

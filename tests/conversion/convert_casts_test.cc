@@ -61,8 +61,8 @@ ConvertReport RunConvert(const ConvertOptions& options) {
   return report.ok() ? std::move(*report) : ConvertReport();
 }
 
-AgainstOptions ProofOf(const ConvertOptions& options) {
-  AgainstOptions against;
+ConversionSpec ProofOf(const ConvertOptions& options) {
+  ConversionSpec against;
   against.target.folder = options.target.folder;
   against.source = options.source;
   against.target.strategy = options.target.strategy;

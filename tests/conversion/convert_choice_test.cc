@@ -60,8 +60,8 @@ std::string Refused(const ConversionFolder& folder, StatusCode code) {
   return report.status().message();
 }
 
-AgainstOptions ProofOf(const ConvertOptions& options) {
-  AgainstOptions against;
+ConversionSpec ProofOf(const ConvertOptions& options) {
+  ConversionSpec against;
   against.target.folder = options.target.folder;
   against.source.path = options.source.path;
   against.source.strategy = options.source.strategy;
@@ -143,7 +143,7 @@ TEST(ConvertChoiceTest, WeightsOnlyLeavesOutStatesOfTraining) {
     EXPECT_EQ(report.chosen_totals->optimizer, 0U);
     EXPECT_EQ(report.chosen_totals->weights, report.totals->weights);
     EXPECT_GT(report.totals->optimizer, 0U);
-    AgainstOptions proof = ProofOf(folder.options());
+    ConversionSpec proof = ProofOf(folder.options());
     const auto of_run = VerifyAgainst(proof);
     ASSERT_TRUE(of_run.ok()) << of_run.status().message();
     EXPECT_TRUE(of_run->equal());
@@ -204,7 +204,7 @@ TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   ASSERT_EQ(report.largest_shapes.size(), 1U);
   EXPECT_EQ(report.largest_shapes[0].name, "adam_m.w");  // which is no copy
 
-  const auto damage = Verify({.target = options.target.folder});
+  const auto damage = Verify(options.target.folder);
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());
   const auto proof = VerifyAgainst(ProofOf(options));
@@ -213,7 +213,7 @@ TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   EXPECT_EQ(proof->renamed, 2U);
   EXPECT_EQ(proof->left_out, 1U);
   // Renames that are left out are those of the run; others, of which none applies, are not.
-  AgainstOptions other = ProofOf(options);
+  ConversionSpec other = ProofOf(options);
   other.selection.renames = {};
   const auto of_run = VerifyAgainst(other);
   ASSERT_TRUE(of_run.ok()) << of_run.status().message();
@@ -278,7 +278,7 @@ TEST(ConvertChoiceTest, NotesAndMapsAreRenamed) {
     expected.resize(expected.size() - tensor.size());
     // What is converted comes first.
     EXPECT_EQ(ReadOutputs(options.target.folder).at(RankPath(0)), tensor + expected);
-    const auto damage = Verify({.target = options.target.folder});
+    const auto damage = Verify(options.target.folder);
     ASSERT_TRUE(damage.ok()) << damage.status().message();
     EXPECT_THAT(damage->damages, IsEmpty());
     const auto proof = VerifyAgainst(ProofOf(options));

@@ -79,7 +79,7 @@ TEST_F(ConvertGroupInfoTest, AMissingRankIsServedByOneThatHoldsTheSame) {
   EXPECT_THAT(folder_.Target(0), testing::Contains(OwnTensor("own", 0)));
   EXPECT_THAT(folder_.Target(1), testing::Contains(OwnTensor("own", 1)));
 
-  AgainstOptions against;
+  ConversionSpec against;
   against.target.folder = folder_.options().target.folder;
   against.source.path = folder_.options().source.path;
   against.source.strategy = folder_.options().source.strategy;

@@ -367,7 +367,7 @@ TEST_F(ConvertPublishedTest, ASetOfSchema2) {
   const size_t stamps = bytes.find("  \"stamps\"");
   bytes.erase(stamps, bytes.find("  \"files\"") - stamps);
   std::ofstream(Target() / "manifest.json", std::ios::binary) << bytes + ManifestSeal(bytes);
-  const auto verified = Verify({.target = Target().string()});
+  const auto verified = Verify(Target().string());
   ASSERT_TRUE(verified.ok()) << verified.status().message();
   EXPECT_THAT(verified->damages, IsEmpty());
   ExpectOther("its manifest, of an earlier version, has no source stamps");

@@ -110,14 +110,14 @@ TEST_F(ConvertSourcesTest, OthersTakePatternsToo) {
   const auto files = ListRankFiles(pattern, "");
   ASSERT_TRUE(files.ok()) << files.status().message();
   EXPECT_EQ(files->files.at(3).path, Path("run/node3/CKP.ckpt"));
-  DigestOptions options;
+  ContentOptions options;
   options.source.path = pattern;
   options.source.strategy = folder_.options().source.strategy;
   const auto digest = DigestCheckpoint(options);
   ASSERT_TRUE(digest.ok()) << digest.status().message();
   EXPECT_EQ(digest->parameters.size(), 2U);
   EXPECT_TRUE(ShardedCheckpoint::Open(pattern, folder_.options().source.strategy).ok());
-  AgainstOptions against;
+  ConversionSpec against;
   against.target.folder = Path("target");
   against.source.path = pattern;
   against.source.strategy = folder_.options().source.strategy;
@@ -134,7 +134,7 @@ TEST_F(ConvertSourcesTest, AMapNamesEachFile) {
     folder_.options().source.files[rank] = Path(fmt::format("downloads/{}", rank));
   }
   ExpectConverts();
-  AgainstOptions against;
+  ConversionSpec against;
   against.target.folder = folder_.options().target.folder;
   against.source.files = folder_.options().source.files;
   against.source.strategy = folder_.options().source.strategy;

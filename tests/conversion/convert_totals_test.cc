@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
+#include "reshard/target_view.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/naive_reshard.h"
@@ -139,7 +140,7 @@ TEST_F(RepeatedWeightsTest, CountAndAreWarnedOf) {
 }
 
 TEST_F(RepeatedWeightsTest, AreNotExpectedWithoutThem) {
-  folder_.options().checks.parameters = RoundedCount{4 * 24, 1};
+  folder_.options().checks.parameters = std::to_string(4 * 24);
   const Status status = Refused(folder_);
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_THAT(status.message(), Naming("144 ", "'ref_model.*'"));
@@ -202,7 +203,7 @@ TEST(TotalsTest, NeedOneRankOfEachStage) {
   EXPECT_THAT(TotalsOf(folder), Eq(std::nullopt));
   folder.RemoveRank(3);
   EXPECT_THAT(TotalsOf(folder), Eq(std::nullopt));
-  folder.options().checks.parameters = RoundedCount{36, 1};
+  folder.options().checks.parameters = "36";
   folder.options().target.folder += "2";
   const Status status = Refused(folder);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
@@ -210,15 +211,29 @@ TEST(TotalsTest, NeedOneRankOfEachStage) {
 }
 
 TEST_F(PipelineTotalsTest, HaveToBeTheExpectedOnes) {
-  folder_.options().checks.parameters = RoundedCount{60, 10};
+  folder_.options().checks.parameters = "0.06K";
   EXPECT_THAT(TotalsOf(folder_), Eq(all_));
-  folder_.options().checks.parameters = RoundedCount{58, 1};
+  folder_.options().checks.parameters = "58";
   folder_.options().target.folder += "2";
   const Status status = Refused(folder_);
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_THAT(status.message(), Naming("57 ", "58;"));
-  folder_.options().checks.parameters = RoundedCount{70, 10};
+  folder_.options().checks.parameters = "0.07K";
   EXPECT_THAT(Refused(folder_).message(), Naming("70 ", "10;"));
+}
+
+// Before the source is looked at.
+TEST(TotalsTest, AreExpectedInWordsOfANumber) {
+  ConversionFolder folder({{"w", kHalves}}, {});
+  folder.options().checks.parameters = "6.74G";
+  ConversionSpec spec = folder.options();
+  for (const Status& status :
+       {Convert(folder.options()).status(), Plan(folder.options()).status(),
+        TargetView::Open(spec, {.checks = folder.options().checks}).status()}) {
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.option(), "checks.parameters");
+    EXPECT_THAT(status.message(), Naming("\"6.74G\"", "6.74B"));
+  }
 }
 
 // Files are opened for the totals alone up to a bound, unless they are asked for.
@@ -238,7 +253,7 @@ TEST(TotalsTest, OfManyStagesAreStatedWhereTheyAreAskedFor) {
   folder.options().selection.ranks = {0, 1};
   folder.options().target.folder += "2";
   EXPECT_THAT(TotalsOf(folder), Eq(std::nullopt));
-  folder.options().checks.parameters = RoundedCount{4 * kStages, 1};
+  folder.options().checks.parameters = std::to_string(4 * kStages);
   folder.options().force = true;
   EXPECT_THAT(TotalsOf(folder), Optional(Findings::Totals{4 * kStages, 0}));
 }
@@ -282,7 +297,7 @@ TEST(StageAloneTest, IsReported) {
   folder.options().force = true;
   EXPECT_THAT(Convert(folder.options())->stage_alone, Optional(0));
   folder.options().target.folder += "2";
-  folder.options().checks.parameters = RoundedCount{24, 1};
+  folder.options().checks.parameters = "24";
   EXPECT_THAT(Refused(folder).message(), Naming("stage 0 "));
 }
 

@@ -55,7 +55,7 @@ class DenseHeadersTest : public testing::Test {
 };
 
 TEST_F(DenseHeadersTest, ADigestReadsThemOnce) {
-  DigestOptions options;
+  ContentOptions options;
   options.source.path = path_;
   const uint64_t read = LeastFromDisk([&] {
     const auto report = DigestCheckpoint(options);

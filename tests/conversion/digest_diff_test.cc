@@ -37,8 +37,8 @@ std::string FloatBytes(const std::vector<float>& values) {
   return bytes;
 }
 
-DigestOptions OptionsFor(const std::string& path, const std::string& strategy = "") {
-  DigestOptions options;
+ContentOptions OptionsFor(const std::string& path, const std::string& strategy = "") {
+  ContentOptions options;
   options.source.path = path;
   options.source.strategy = strategy;
   return options;
@@ -81,7 +81,7 @@ class DigestDiffTest : public testing::Test {
                                              {"nothing", MakeLayout({6}, {{-1, 0}})}};
   ConversionFolder folder_{layouts_, {}};
   std::string full_;
-  DigestOptions digest_;
+  ContentOptions digest_;
   DiffOptions diff_;
 };
 
@@ -369,7 +369,7 @@ TEST_F(DigestDiffTest, FilesThatChangeMeanwhileAreNoticed) {
   const auto change = [&](const Progress&) {
     WriteFull({tensors_[1], tensors_[0], tensors_[2], tensors_[3]});
   };
-  DigestOptions digest = OptionsFor(full_);
+  ContentOptions digest = OptionsFor(full_);
   digest.run.progress = change;
   const Status digested = DigestCheckpoint(digest).status();
   EXPECT_EQ(digested.code(), StatusCode::kChanged) << digested.message();

@@ -59,10 +59,7 @@ class SampleFolder : public ConversionFolder {
   }
   std::string Path() const { return options().target.folder + "/rank_0/checkpoint_0.ckpt"; }
   Result<DamageReport> VerifyWith(const char* key) const {
-    VerifyOptions verify;
-    verify.target = options().target.folder;
-    if (key != nullptr) verify.key = KeyOf(key);
-    return Verify(verify);
+    return Verify(options().target.folder, key == nullptr ? nullptr : KeyOf(key));
   }
 };
 
@@ -129,7 +126,7 @@ TEST_P(EncryptedTargetsTest, AreVerifiedWithTheirKeyOnly) {
   const auto wrong = sample.VerifyWith(kOtherKey);
   EXPECT_TRUE(!wrong.ok() || !wrong->damages.empty());
 
-  AgainstOptions against;
+  ConversionSpec against;
   against.target = sample.options().target;
   against.source = sample.options().source;
   const auto proved = VerifyAgainst(against);

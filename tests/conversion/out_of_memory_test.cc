@@ -149,7 +149,7 @@ TEST(OutOfMemory, FilesAreReadAsTheyAreIndexedOrNot) {
   const ConversionFolder folder(layouts, {});
   const std::vector<TestTensor> tensors = {MakeTensor("w", DType::kFloat32, {1024})};
   folder.WriteStage(tensors, layouts, 8);
-  DigestOptions options;
+  ContentOptions options;
   options.source = folder.options().source;
   options.run.jobs = 1;  // one indexes at a time
   std::string digest;

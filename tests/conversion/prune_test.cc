@@ -76,9 +76,7 @@ TEST(PruneTest, RemovesWhatTheNewManifestDoesNotList) {
                                    Key("part_records/rank_1/checkpoint_1.ckpt.jsonl")));
   EXPECT_FALSE(fs::exists(set.Target("rank_3")));
   EXPECT_FALSE(fs::exists(set.Target("part_records/rank_3")));
-  VerifyOptions verify;
-  verify.target = set.options().target.folder;
-  const auto damage = Verify(verify);
+  const auto damage = Verify(set.options().target.folder);
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());
 }
@@ -252,7 +250,7 @@ TEST(OriginTest, ProofTakesTheCastsFromIt) {
   EarlierSet set;
   set.options().selection.casts = {{"*", DType::kBFloat16}};
   RunConvert(set.options());
-  AgainstOptions against;
+  ConversionSpec against;
   against.source = set.options().source;
   against.target = set.options().target;
   auto proof = VerifyAgainst(against);

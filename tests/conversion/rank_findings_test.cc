@@ -103,7 +103,7 @@ class RankFindingsTest : public testing::Test {
   }
 
   DigestReport DigestB(bool one_replica = false) const {
-    DigestOptions options;
+    ContentOptions options;
     options.source.path = diff_.b.path;
     options.source.strategy = diff_.b.strategy;
     options.one_replica = one_replica;

@@ -44,9 +44,7 @@ class SetToRead : public ConversionFolder {
   void Leave(const std::string& path) const { folder().Write("target/" + path, "left over"); }
 
   std::vector<DamageReport::Damage> Damages() const {
-    VerifyOptions verify;
-    verify.target = options().target.folder;
-    const auto report = Verify(verify);
+    const auto report = Verify(options().target.folder);
     EXPECT_TRUE(report.ok()) << report.status().message();
     return report.ok() ? report->damages : std::vector<DamageReport::Damage>();
   }
@@ -280,9 +278,7 @@ TEST(ReadersTest, OfFilesEachByThemselves) {
   recode.target.format = TargetFormat::kSafetensors;
   const auto in_place = Recode(recode);
   ASSERT_TRUE(in_place.ok()) << in_place.status().message();
-  VerifyOptions verify;
-  verify.target = recode.source.path;
-  const auto report = Verify(verify);
+  const auto report = Verify(recode.source.path);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->damages, IsEmpty());
   recode.target.folder = set.options().target.folder;

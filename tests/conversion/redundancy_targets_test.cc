@@ -87,7 +87,7 @@ TEST_F(RedundancyTargetsTest, TheResultIsASource) {
 
 TEST_F(RedundancyTargetsTest, IsProvedWithTheRecordedOptions) {
   Run();
-  AgainstOptions against;
+  ConversionSpec against;
   against.source.path = options().source.path;
   against.target.folder = options().target.folder;
   const auto report = VerifyAgainst(against);

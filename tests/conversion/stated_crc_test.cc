@@ -121,9 +121,7 @@ TEST(StatedCrcTest, ShardsWriteWhatARunAloneWrites) {
     }
     EXPECT_TRUE(ReadFile(sample.Path()) == alone);
     EXPECT_EQ(ReadFile(sample.options().target.folder + "/manifest.json"), manifest);
-    VerifyOptions verify;
-    verify.target = sample.options().target.folder;
-    const auto verified = Verify(verify);
+    const auto verified = Verify(sample.options().target.folder);
     EXPECT_TRUE(verified.ok()) << verified.status().message();
   }
 }
@@ -183,7 +181,7 @@ TEST(StatedCrcTest, IsProvedWithTheRest) {
   for (const TargetFormat format : {TargetFormat::kCkpt, TargetFormat::kSafetensors}) {
     SampleFolder sample;
     std::string file = sample.FileOf(format);
-    AgainstOptions against;
+    ConversionSpec against;
     against.target.folder = sample.options().target.folder;
     against.source = sample.options().source;
     auto report = VerifyAgainst(against);

@@ -290,7 +290,7 @@ TEST_F(PartsTest, AShardOfAPyTorchSave) {
   // Whoever reads a shard as it is.
   const auto opened = Checkpoint::Open(second);
   EXPECT_TRUE(opened.ok()) << opened.status().message();
-  DigestOptions digest;
+  ContentOptions digest;
   digest.source.path = second;
   EXPECT_TRUE(DigestCheckpoint(digest).ok());
   RecodeOptions recode;

@@ -31,22 +31,18 @@ TEST(StopRequest, NothingIsReadAfterIt) {
   convert.source.path = source;
   convert.target.folder = target;
   convert.source.strategy = strategy;
-  AgainstOptions against;
+  ConversionSpec against;
   against.source.path = source;
   against.target.folder = source;
   against.source.strategy = strategy;
   DiffOptions diff;
   diff.a = diff.b = {source, strategy};
-  DigestOptions digest;
+  ContentOptions digest;
   digest.source.path = source;
   digest.source.strategy = strategy;
   MergeOptions merge;
   merge.files = {path, other};
   merge.output = target;
-  InferStrategyOptions infer;
-  infer.source = source;
-  infer.reference = path;
-  infer.output = target;
   const struct {
     const char* name;
     std::function<Status(const std::stop_token& stop)> call;
@@ -68,8 +64,7 @@ TEST(StopRequest, NothingIsReadAfterIt) {
        }},
       {"VerifyAgainst",
        [&](const std::stop_token& stop) {
-         against.run.stop = stop;
-         return VerifyAgainst(against).status();
+         return VerifyAgainst(against, {.stop = stop}).status();
        }},
       {"Diff",
        [&](const std::stop_token& stop) {
@@ -88,8 +83,7 @@ TEST(StopRequest, NothingIsReadAfterIt) {
        }},
       {"InferStrategy",
        [&](const std::stop_token& stop) {
-         infer.run.stop = stop;
-         return InferStrategy(infer).status();
+         return InferStrategy(source, path, target, false, {.stop = stop}).status();
        }},
   };
   std::stop_source stop;

@@ -487,7 +487,7 @@ TEST(StrategyCheckTest, APipelinesStrategyForFilesThatHoldTheOtherStageIsRefused
   const SourceSpec side = {options.source.path, options.source.strategy};
   const StageFolder right(0);
   ASSERT_TRUE(Convert(right.options()).ok());
-  AgainstOptions against;
+  ConversionSpec against;
   against.target.folder = right.options().target.folder;
   against.source.path = options.source.path;
   against.source.strategy = options.source.strategy;
@@ -519,7 +519,7 @@ TEST(StrategyCheckTest, AFewParametersOfOtherStagesAreNoError) {
 TEST(StrategyCheckTest, WhoComparesAllRefusesAWrongStrategyOnly) {
   SaidFolder folder({4, false}, {4, false});
   ASSERT_TRUE(Convert(folder.options()).ok());
-  AgainstOptions against;
+  ConversionSpec against;
   against.target.folder = folder.options().target.folder;
   against.source.path = folder.options().source.path;
   against.source.strategy = folder.options().source.strategy;

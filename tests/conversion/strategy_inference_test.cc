@@ -36,12 +36,9 @@ TestTensor Zeros(std::string name, Shape shape) {
 class StrategyInferenceTest : public testing::Test {
  protected:
   Result<StrategyReport> Infer(const std::vector<TestTensor>& reference) {
-    InferStrategyOptions options;
-    options.source = folder_.options().source.path;
-    options.reference = folder_.folder().Write("full.ckpt", EncodeCheckpoint(reference));
-    options.output = output_ = (folder_.folder().path() / "inferred.ckpt").string();
-    options.force = true;
-    return InferStrategy(options);
+    const std::string full = folder_.folder().Write("full.ckpt", EncodeCheckpoint(reference));
+    output_ = (folder_.folder().path() / "inferred.ckpt").string();
+    return InferStrategy(folder_.options().source.path, full, output_, true);
   }
 
   // Expects each rank of a stage to hold what `layouts` say, by the strategy that was written.

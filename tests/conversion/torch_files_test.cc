@@ -102,7 +102,7 @@ TEST_F(TorchFilesTest, BecomesTheTensorsOfItsDict) {
   EXPECT_THAT(report->warnings,
               testing::Contains(Says(WarningCode::kLeftOut, Naming("model.pt", "1 value "))));
   ExpectViewHasFiles(options_);
-  AgainstOptions against;
+  ConversionSpec against;
   against.source = options_.source;
   against.target = options_.target;
   const auto proved = VerifyAgainst(against);
@@ -159,7 +159,7 @@ TEST_F(TorchFilesTest, EveryFlippedBitOfAContentIsFound) {
                   Naming("bad.pt", content.size() == 8 ? "\"model.norm\"" : "\"model.embedding\"",
                          "CRC-32"));
       EXPECT_FALSE(fs::exists(options_.target.folder));
-      DigestOptions digest;
+      ContentOptions digest;
       digest.source = options_.source;
       EXPECT_EQ(DigestCheckpoint(digest).status().code(), StatusCode::kCorrupt);
     }
@@ -475,13 +475,13 @@ TEST_F(TorchRanksTest, OneFileAloneIsNoTensorForAnyCommand) {
   is_told(Convert(options_).status());
   is_told(Plan(options_).status());
   EXPECT_FALSE(fs::exists(options_.target.folder));
-  DigestOptions digest;
+  ContentOptions digest;
   digest.source.path = renamed;
   for (const bool one_replica : {false, true}) {
     digest.one_replica = one_replica;
     is_told(DigestCheckpoint(digest).status());
   }
-  StatisticsOptions statistics;
+  ContentOptions statistics;
   statistics.source.path = renamed;
   const auto measured = MeasureValues(statistics);
   ASSERT_TRUE(measured.ok()) << measured.status().message();

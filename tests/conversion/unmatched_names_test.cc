@@ -303,11 +303,11 @@ TEST(UnmatchedNamesTest, AnInferenceTargetGetsTheStatesWithOneWarning) {
 TEST(UnmatchedNamesTest, AreRefusedWhereNothingIsConverted) {
   NamedFolder folder(kLayers, kModelLayers, {});
   const ConvertOptions& options = folder.options();
-  AgainstOptions against;
+  ConversionSpec against;
   against.target.folder = folder.folder().path();
   against.source.path = options.source.path;
   against.source.strategy = options.source.strategy;
-  DigestOptions digest;
+  ContentOptions digest;
   digest.source.path = options.source.path;
   digest.source.strategy = options.source.strategy;
   DiffOptions diff;

@@ -48,7 +48,7 @@ class UnreadTensorsTest : public testing::Test {
  protected:
   // What each call says that needs the tensor "t" of the source.
   void ExpectNeeded(const std::string& source) {
-    DigestOptions digest;
+    ContentOptions digest;
     digest.source.path = source;
     ExpectNamed(DigestCheckpoint(digest).status());
     digest.exclude = {"t"};
@@ -61,7 +61,7 @@ class UnreadTensorsTest : public testing::Test {
     ExpectNamed(Diff(diff).status());
     diff.exclude = {"t"};
     EXPECT_TRUE(Diff(diff).ok());
-    StatisticsOptions values;
+    ContentOptions values;
     values.source.path = source;
     ExpectNamed(MeasureValues(values).status());
     ConvertOptions convert;

@@ -189,11 +189,11 @@ class ValueStatisticsTest : public testing::Test {
   const std::vector<NamedLayout> layouts_ = {{"w", MakeLayout({2, 3}, {{0, 1}})}};
   ConversionFolder folder_{layouts_, {}};
   std::vector<TestTensor> tensors_;
-  StatisticsOptions options_;
+  ContentOptions options_;
 };
 
 TEST_F(ValueStatisticsTest, LayoutAndJobsDoNotMatter) {
-  StatisticsOptions full;
+  ContentOptions full;
   full.source.path = folder_.folder().Write("full.ckpt", EncodeCheckpoint(tensors_));
   const auto expected = MeasureValues(full);
   ASSERT_TRUE(expected.ok()) << expected.status().message();

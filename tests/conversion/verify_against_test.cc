@@ -59,7 +59,7 @@ class VerifyAgainstTest : public testing::Test {
   }
 
   AgainstReport Verify() const {
-    auto report = VerifyAgainst(options_);
+    auto report = VerifyAgainst(options_, run_);
     EXPECT_TRUE(report.ok()) << report.status().message();
     return report.ok() ? *std::move(report) : AgainstReport();
   }
@@ -71,12 +71,13 @@ class VerifyAgainstTest : public testing::Test {
                                             {"v", MakeLayout({2, 3}, {{0, -1}})}};
   ConversionFolder folder_{source_,
                            {{"w", MakeLayout({4}, {{0, -1}})}, {"v", MakeLayout({4}, {{-1, 0}})}}};
-  AgainstOptions options_;
+  ConversionSpec options_;
+  RunOptions run_;
 };
 
 TEST_F(VerifyAgainstTest, GoodOutputsAreProved) {
   for (const int jobs : {0, 1, 3}) {
-    options_.run.jobs = jobs;
+    run_.jobs = jobs;
     const AgainstReport report = Verify();
     EXPECT_TRUE(report.equal());
     EXPECT_EQ(report.files, 4U);
@@ -186,9 +187,9 @@ TEST_F(VerifyAgainstTest, StrategiesAreThoseOfTheLastRun) {
   const std::string path = folder_.options().target.strategy.path();
   fs::remove(path);
   fs::copy_file(folder_.options().source.strategy.path(), path);
-  EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kMismatch);
+  EXPECT_EQ(VerifyAgainst(options_, run_).status().code(), StatusCode::kMismatch);
   fs::remove(path);
-  EXPECT_NE(VerifyAgainst(options_).status().code(), StatusCode::kOk);
+  EXPECT_NE(VerifyAgainst(options_, run_).status().code(), StatusCode::kOk);
 }
 
 TEST_F(VerifyAgainstTest, TheFirstOfManyDifferencesIsNamed) {
@@ -241,11 +242,11 @@ TEST_F(VerifyAgainstTest, MissingFilesAreDifferences) {
 
 TEST_F(VerifyAgainstTest, NoFileAtAllIsAnError) {
   options_.target.prefix = "other";
-  const Status status = VerifyAgainst(options_).status();
+  const Status status = VerifyAgainst(options_, run_).status();
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
   EXPECT_THAT(status.message(), HasSubstr("rank_0/other0.ckpt"));
   options_.target.folder = folder_.folder().path() / "absent";
-  EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(VerifyAgainst(options_, run_).status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(VerifyAgainstTest, OnlySomeRanks) {
@@ -257,7 +258,7 @@ TEST_F(VerifyAgainstTest, OnlySomeRanks) {
   options_.selection.ranks = {2};
   EXPECT_FALSE(Verify().equal());
   options_.selection.ranks = {4};
-  EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(VerifyAgainst(options_, run_).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(VerifyAgainstTest, ExtraRankFoldersAreWarnedOf) {
@@ -270,7 +271,7 @@ TEST_F(VerifyAgainstTest, ExtraRankFoldersAreWarnedOf) {
 
 TEST_F(VerifyAgainstTest, ASetOfSeveralRanksIsNotComparedWithFullTensors) {
   options_.target.strategy = "";
-  const Status status = VerifyAgainst(options_).status();
+  const Status status = VerifyAgainst(options_, run_).status();
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_THAT(status.message(), Naming("3 ", "`target.strategy`"));
 }
@@ -305,11 +306,11 @@ TEST_F(VerifyAgainstTest, ReplicasThatDifferAreNamed) {
 }
 
 TEST_F(VerifyAgainstTest, MalformedInputsAreErrors) {
-  const auto code = [&] { return VerifyAgainst(options_).status().code(); };
-  options_.run.jobs = -1;
+  const auto code = [&] { return VerifyAgainst(options_, run_).status().code(); };
+  run_.jobs = -1;
   EXPECT_EQ(code(), StatusCode::kInvalidArgument);
-  options_.run.jobs = 2;
-  const AgainstOptions good = options_;
+  run_ = {};
+  const ConversionSpec good = options_;
   options_.source.strategy = options_.target.strategy = "";
   EXPECT_EQ(code(), StatusCode::kInvalidArgument);
   options_ = good;
@@ -329,22 +330,22 @@ TEST_F(VerifyAgainstTest, MalformedInputsAreErrors) {
 
 TEST_F(VerifyAgainstTest, ChangesMeanwhileAreNoticed) {
   const std::string whole = ReadFile(Target(RankPath(1)));
-  options_.run.progress = [&](const Progress&) { Replace(1, whole); };
-  EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kChanged);
-  options_.run.progress = [&](const Progress&) { folder_.WriteStage(tensors_, source_, 6); };
-  EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kChanged);
+  run_.progress = [&](const Progress&) { Replace(1, whole); };
+  EXPECT_EQ(VerifyAgainst(options_, run_).status().code(), StatusCode::kChanged);
+  run_.progress = [&](const Progress&) { folder_.WriteStage(tensors_, source_, 6); };
+  EXPECT_EQ(VerifyAgainst(options_, run_).status().code(), StatusCode::kChanged);
 }
 
 TEST_F(VerifyAgainstTest, AStopEndsIt) {
   std::stop_source stop;
-  options_.run.stop = stop.get_token();
-  options_.run.progress = [&](const Progress&) { stop.request_stop(); };
-  EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kCancelled);
+  run_.stop = stop.get_token();
+  run_.progress = [&](const Progress&) { stop.request_stop(); };
+  EXPECT_EQ(VerifyAgainst(options_, run_).status().code(), StatusCode::kCancelled);
 }
 
 TEST_F(VerifyAgainstTest, ProgressEndsWithAllBytes) {
   Progress last;
-  options_.run.progress = [&](const Progress& progress) {
+  run_.progress = [&](const Progress& progress) {
     EXPECT_GE(progress.done_bytes, last.done_bytes);
     last = progress;
   };

@@ -39,7 +39,7 @@ class VerifyTest : public testing::Test {
   }
 
   DamageReport Verified(int jobs = 2) {
-    const auto report = Verify({.target = folder_.path(), .run = {.jobs = jobs}});
+    const auto report = Verify(folder_.path(), nullptr, {.jobs = jobs});
     EXPECT_TRUE(report.ok()) << report.status().message();
     return report.ok() ? *report : DamageReport();
   }

@@ -227,7 +227,7 @@ TEST_F(VerifyTest, TheFolderItselfMayBeALink) {
   MakeSmall();
   const TemporaryFolder other;
   fs::create_symlink(folder_.path(), other.path() / "link");
-  const auto report = Verify({.target = other.path() / "link"});
+  const auto report = Verify(other.path() / "link");
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->damages, IsEmpty());
 }
@@ -246,16 +246,16 @@ TEST_F(VerifyTest, WithoutDigestsOnlySizesCount) {
 }
 
 TEST_F(VerifyTest, Refuses) {
-  const auto none = Verify({.target = folder_.path()});
+  const auto none = Verify(folder_.path());
   EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(none.status().message(), Naming("manifest.json"));
-  EXPECT_EQ(Verify({.target = folder_.path() + "/nowhere"}).status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(Verify({.target = ""}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Verify(folder_.path() + "/nowhere").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(Verify("").status().code(), StatusCode::kInvalidArgument);
   MakeSmall();
-  EXPECT_EQ(Verify({.target = folder_.path(), .run = {.jobs = -1}}).status().code(),
+  EXPECT_EQ(Verify(folder_.path(), nullptr, {.jobs = -1}).status().code(),
             StatusCode::kInvalidArgument);
   folder_.Write("manifest_part1.json", "{\"schema_version\": 1}");
-  const auto old = Verify({.target = folder_.path()});
+  const auto old = Verify(folder_.path());
   EXPECT_EQ(old.status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(old.status().message(), HasSubstr("manifest_part1.json"));
 }
@@ -271,7 +271,7 @@ TEST_F(VerifyTest, TellsHowFarItIs) {
     EXPECT_GE(now.done_bytes, last.done_bytes);
     last = now;
   };
-  ASSERT_TRUE(Verify({.target = folder_.path(), .run = {.jobs = 3, .progress = progress}}).ok());
+  ASSERT_TRUE(Verify(folder_.path(), nullptr, {.jobs = 3, .progress = progress}).ok());
   EXPECT_EQ(last.total_bytes, 2 * kBlock + 1177);
   EXPECT_EQ(last.done_bytes, last.total_bytes) << "missing files have been dealt with, too";
 }
@@ -280,9 +280,8 @@ TEST_F(VerifyTest, StopsOnRequest) {
   MakeLarge();
   std::stop_source source;
   const auto progress = [&](const Progress&) { source.request_stop(); };
-  const auto report =
-      Verify({.target = folder_.path(),
-              .run = {.jobs = 1, .stop = source.get_token(), .progress = progress}});
+  const auto report = Verify(folder_.path(), nullptr,
+                             {.jobs = 1, .stop = source.get_token(), .progress = progress});
   EXPECT_EQ(report.status().code(), StatusCode::kCancelled);
 }
 
@@ -294,7 +293,7 @@ TEST_F(VerifyTest, AFileThatIsWrittenToMeanwhileIsAnError) {
       std::ofstream(folder_.PathOf("rank_0/a.ckpt"), std::ios::app) << 'x';
     }
   };
-  const auto report = Verify({.target = folder_.path(), .run = {.progress = progress}});
+  const auto report = Verify(folder_.path(), nullptr, {.progress = progress});
   EXPECT_EQ(report.status().code(), StatusCode::kChanged);
   EXPECT_THAT(report.status().message(), HasSubstr("rank_0/a.ckpt"));
 }
@@ -322,7 +321,7 @@ TEST_F(VerifyTest, LeavesFewPagesMapped) {
   const std::string path = folder_.PathOf("rank_0/a.ckpt");
   size_t most = 0;
   const auto progress = [&](const Progress&) { most = std::max(most, MappedPages(path)); };
-  ASSERT_TRUE(Verify({.target = folder_.path(), .run = {.jobs = 1, .progress = progress}}).ok());
+  ASSERT_TRUE(Verify(folder_.path(), nullptr, {.jobs = 1, .progress = progress}).ok());
   // Those that are kept, those that are read ahead among them, and one in use.
   EXPECT_LE(most, size_t{5} * (4 << 20) / 4096);
 }

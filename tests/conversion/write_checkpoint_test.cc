@@ -96,7 +96,7 @@ TEST_F(WriteCheckpointTest, StatesACrcThatFits) {
     options_.force = true;
     ASSERT_TRUE(Write().ok());
     ExpectArrays();
-    DigestOptions digest;
+    ContentOptions digest;
     digest.source.path = options_.output;
     EXPECT_TRUE(DigestCheckpoint(digest).ok());
     std::string content = ReadFile(options_.output);

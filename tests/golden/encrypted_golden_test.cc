@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, EncryptedGoldenTest,
                          [](const testing::TestParamInfo<std::string>& row) { return row.param; });
 
 Result<DigestReport> DigestsOf(const fs::path& file, const std::string& key) {
-  DigestOptions options;
+  ContentOptions options;
   options.source.path = file;
   if (!key.empty()) options.source.key = KeyOf(key);
   return DigestCheckpoint(options);

@@ -87,10 +87,10 @@ TEST_P(FolderGoldenTest, OutputsAreTheOriginalsBytes) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   ExpectSame(ReadOutputs(options.target.folder), expected_);
   ExpectViewHasFiles(options);
-  const auto damage = Verify({.target = options.target.folder});
+  const auto damage = Verify(options.target.folder);
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());
-  AgainstOptions against;
+  ConversionSpec against;
   against.source = options.source;
   against.target = options.target;
   against.selection = options.selection;

@@ -93,10 +93,10 @@ TEST_P(WholeTest, BecomesTheTensorsThatWereSaved) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(ReadSafetensors(work_.path() / "target" / "model.safetensors"), expected_);
   ExpectViewHasFiles(options_);
-  const auto damage = Verify({.target = options_.target.folder});
+  const auto damage = Verify(options_.target.folder);
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());
-  AgainstOptions against;
+  ConversionSpec against;
   against.source = options_.source;
   against.target = options_.target;
   const auto proved = VerifyAgainst(against);
@@ -200,7 +200,7 @@ TEST_P(RefusedTest, SaysWhy) {
   for (const std::string& word : GetParam().words) EXPECT_THAT(status.message(), Naming(word));
   EXPECT_FALSE(fs::exists(options.target.folder));
   EXPECT_EQ(Plan(options).status().message(), status.message());
-  DigestOptions digest;
+  ContentOptions digest;
   digest.source = options.source;
   EXPECT_EQ(DigestCheckpoint(digest).status().message(), status.message());
 }

@@ -36,7 +36,7 @@ std::vector<std::string> CheckpointsIn(const fs::path& folder) {
   return paths;
 }
 
-void ExpectProved(const AgainstOptions& options) {
+void ExpectProved(const ConversionSpec& options) {
   const auto report = VerifyAgainst(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->differences, IsEmpty());
@@ -46,11 +46,11 @@ void ExpectProved(const AgainstOptions& options) {
 
 // Changes a byte of one file's content, somewhere in the parameter `name`, and expects it to be
 // found there.
-void ExpectFound(const AgainstOptions& options, const std::string& path, const std::string& name,
+void ExpectFound(const ConversionSpec& options, const std::string& path, const std::string& name,
                  uint64_t place) {
   SCOPED_TRACE(path + " " + name);
   const TemporaryFolder folder(MemoryFolder());
-  AgainstOptions changed = options;
+  ConversionSpec changed = options;
   changed.target.folder = folder.path() / "target";
   fs::copy(options.target.folder, changed.target.folder, fs::copy_options::recursive);
   const auto checkpoint = Checkpoint::Open(fs::path(options.target.folder) / path);
@@ -84,8 +84,8 @@ class VerifyGoldenTest : public testing::TestWithParam<std::string> {
       : folder_(kData / "convert" / GetParam()),
         case_(nlohmann::json::parse(ReadFile(folder_ / "case.json"))) {}
 
-  AgainstOptions Options() const {
-    AgainstOptions options;
+  ConversionSpec Options() const {
+    ConversionSpec options;
     options.target.folder = folder_ / "expected";
     options.source.path = folder_ / "src";
     options.source.strategy = CheckedStrategy("src_strategy");
@@ -106,7 +106,7 @@ class VerifyGoldenTest : public testing::TestWithParam<std::string> {
 TEST_P(VerifyGoldenTest, OutputsAreProvedFromTheirSources) { ExpectProved(Options()); }
 
 TEST_P(VerifyGoldenTest, AChangedByteIsFound) {
-  const AgainstOptions options = Options();
+  const ConversionSpec options = Options();
   const std::vector<std::string> paths = CheckpointsIn(options.target.folder);
   const std::string& path = paths[std::hash<std::string>()(GetParam()) % paths.size()];
   const auto checkpoint = Checkpoint::Open(fs::path(options.target.folder) / path);
@@ -118,7 +118,7 @@ TEST_P(VerifyGoldenTest, AChangedByteIsFound) {
 }
 
 // The parameters that both sides have layouts for, or that stand whole on a side without strategy.
-std::set<std::string> Converted(const AgainstOptions& options) {
+std::set<std::string> Converted(const ConversionSpec& options) {
   std::set<std::string> names;
   bool is_first = true;
   for (const StrategyRef& named : {options.source.strategy, options.target.strategy}) {
@@ -139,7 +139,7 @@ std::set<std::string> Converted(const AgainstOptions& options) {
 }
 
 TEST_P(VerifyGoldenTest, BothSidesHoldTheSameParameters) {
-  const AgainstOptions against = Options();
+  const ConversionSpec against = Options();
   DiffOptions options;
   options.a = {against.source.path, against.source.strategy};
   options.b = {against.target.folder, against.target.strategy};
@@ -174,7 +174,7 @@ TEST(VerifyGoldenApisTest, ByRank) {
     folder.Write(fmt::format("target/rank_{0}/net{0}.ckpt", rank),
                  ReadFile(data / fmt::format("expected_rank{}.ckpt", rank)));
   }
-  AgainstOptions options;
+  ConversionSpec options;
   options.target.folder = folder.path() / "target";
   options.source.path = folder.path() / "source";
   options.source.strategy = data / "src_strategy.ckpt";
@@ -185,7 +185,7 @@ TEST(VerifyGoldenApisTest, ByRank) {
 
 TEST(VerifyGoldenApisTest, OneStageAlone) {
   const fs::path data = kData / "apis" / "by_stage";
-  AgainstOptions options;
+  ConversionSpec options;
   options.target.folder = data / "expected";
   options.source.path = data / "src";
   options.source.strategy = data / "src_strategy_1.ckpt";

@@ -64,8 +64,8 @@ class CompareCrcTest : public testing::Test {
   }
 
   GoodFolder folder_;
-  AgainstOptions against_;
-  DigestOptions digest_;
+  ConversionSpec against_;
+  ContentOptions digest_;
   DiffOptions diff_;
 };
 

@@ -336,7 +336,7 @@ TEST_F(DcpTest, TensorsThatAreNotWantedMayBeAnything) {
   const auto included = Convert(options);
   ASSERT_TRUE(included.ok()) << included.status().message();
   EXPECT_EQ(included->parameters, 1);
-  DigestOptions digest;
+  ContentOptions digest;
   digest.source = options.source;
   digest.exclude = {"w"};
   EXPECT_TRUE(DigestCheckpoint(digest).ok());

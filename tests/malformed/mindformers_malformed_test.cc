@@ -338,7 +338,7 @@ TEST_F(MindFormersTest, WhatIsNotStatedIsLeftOutWithAWarning) {
 
 TEST_F(MindFormersTest, ReplicasAreComparedIfThatIsAsked) {
   Write();
-  DigestOptions digest;
+  ContentOptions digest;
   digest.source.path = work_.path() / "in";
   auto digests = DigestCheckpoint(digest);
   ASSERT_TRUE(digests.ok()) << digests.status().message();

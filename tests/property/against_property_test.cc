@@ -48,13 +48,12 @@ class Conversion {
   }
 
   AgainstReport Verify() const {
-    AgainstOptions options;
+    ConversionSpec options;
     options.source.path = folder_.options().source.path;
     options.target.folder = folder_.options().target.folder;
     options.source.strategy = folder_.options().source.strategy;
     options.target.strategy = folder_.options().target.strategy;
-    options.run.jobs = Pick(0, 4);
-    auto report = VerifyAgainst(options);
+    auto report = VerifyAgainst(options, {.jobs = Pick(0, 4)});
     if (!report.ok()) RC_FAIL(report.status().message());
     return *std::move(report);
   }

@@ -85,12 +85,10 @@ RC_GTEST_PROP(CastProperty, IsWhatWasWrittenCastAfterwards, ()) {
   RC_ASSERT(ReadOutputs(options.target.folder) == expected);
   ExpectViewHasFiles(options);
 
-  VerifyOptions damaged;
-  damaged.target = options.target.folder;
-  const auto damage = Verify(damaged);
+  const auto damage = Verify(options.target.folder);
   if (!damage.ok()) RC_FAIL(damage.status().message());
   RC_ASSERT(damage->damages.empty());
-  AgainstOptions against;
+  ConversionSpec against;
   against.target.folder = options.target.folder;
   against.source.path = options.source.path;
   against.source.strategy = options.source.strategy;

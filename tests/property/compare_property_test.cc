@@ -68,7 +68,7 @@ class BothSides {
   }
 
   static DigestReport Digest(const SourceSpec& side, bool one_replica = PickBool()) {
-    DigestOptions options;
+    ContentOptions options;
     options.source.path = side.path;
     options.source.strategy = side.strategy;
     options.run.jobs = Pick(0, 4);

@@ -47,11 +47,9 @@ class InferredFolder : public ConversionFolder {
   }
 
   Result<StrategyReport> Infer(const std::vector<TestTensor>& reference) {
-    InferStrategyOptions infer;
-    infer.source = options().target.folder;
-    infer.reference = folder().Write("reference.ckpt", EncodeCheckpoint(reference));
-    infer.output = inferred_;
-    return InferStrategy(infer);
+    return InferStrategy(options().target.folder,
+                         folder().Write("reference.ckpt", EncodeCheckpoint(reference)), inferred_,
+                         false);
   }
 
   // The layouts that were inferred, by stage and name.

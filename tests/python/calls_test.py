@@ -289,6 +289,17 @@ def test_a_wait_is_a_number_of_seconds(samples, strategies, tmp_path, wait):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_wait_has_an_end(samples, strategies, tmp_path):
+    folder = tmp_path / "out" / ".reshard"
+    folder.mkdir(parents=True)
+    with open(folder / "begin", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(FileExistsError, match="begin: still held by another process after 0 s"):
+            reshard.convert(
+                samples / "ckpt_8", tmp_path / "out", **strategies, shard=(0, 2), wait=0
+            )
+
+
 def test_a_set_that_is_complete_is_found(samples, strategies, tmp_path):
     keywords = {**strategies, "format": "safetensors", "exclude": "adam_*"}
     first = reshard.convert(samples / "ckpt_8", tmp_path / "out", **keywords)

@@ -44,7 +44,7 @@ void ExpectStream(const TargetView& view, size_t file, const std::string& expect
 void ExpectViewHasFiles(const ConvertOptions& done) {
   ViewOptions options;
   options.checks = done.checks;
-  options.checks.parameters.reset();
+  options.checks.parameters.clear();
   const auto view = TargetView::Open(done, options);
   ASSERT_TRUE(view.ok()) << view.status().message();
   for (size_t i = 0; i < view->files().size(); ++i) {

@@ -258,8 +258,8 @@ TEST_F(JobLockTest, WhoWaitsSaysForWhom) {
   std::vector<std::string> words;
   Patience patience;
   patience.first_report = std::chrono::milliseconds(400);
-  patience.waiting.most = std::chrono::milliseconds(1000);
-  patience.waiting.report = [&](const LockWaiting::Holder& waiting) {
+  patience.limit = std::chrono::milliseconds(1000);
+  patience.held = [&](const RunOptions::LockHolder& waiting) {
     words.push_back(waiting.holder + " holds " + waiting.lock);
   };
   const Status refused = shard.WaitToCommit(patience);
@@ -270,7 +270,7 @@ TEST_F(JobLockTest, WhoWaitsSaysForWhom) {
   EXPECT_THAT(refused.message(), testing::HasSubstr("held by " + holder + " after "));
   const std::string line = holder + " holds " + (folder_.path() / ".reshard/commit").string();
   EXPECT_THAT(words, testing::ElementsAre(line, line));  // after 400 ms, and after 800
-  patience.waiting = {.most = std::chrono::milliseconds(0)};
+  patience.limit = std::chrono::milliseconds(0);
   EXPECT_EQ(shard.WaitToCommit(patience).code(), StatusCode::kAlreadyExists);
 }
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "src/convert/rounded_count.h"
+
 namespace reshard {
 namespace {
 

@@ -167,7 +167,7 @@ OptionValue Sample(const Option& option) {
     case OptionType::kNumber:
       return uint64_t{77};
     case OptionType::kParameterCount:
-      return RoundedCount{6, 2};
+      return std::string("6.74B");
     case OptionType::kShare:
       return WorkerShare{1, 2};
     case OptionType::kIo:
@@ -214,17 +214,17 @@ void ExpectPlaces(uint32_t calls) {
 
 TEST(OptionTable, EachCallHasAPlaceForItsOptions) {
   ExpectPlaces<ConvertOptions>(kConvertCall | kPlanCall);
-  ExpectPlaces<AgainstOptions>(kAgainstCall);
+  ExpectPlaces<Proof>(kAgainstCall);
   ExpectPlaces<ViewedConversion>(kCatCall | kViewCall | kMountCall);
   ExpectPlaces<RecodeOptions>(kRecodeCall);
   ExpectPlaces<MergeOptions>(kMergeCall);
-  ExpectPlaces<VerifyOptions>(kVerifyCall);
-  ExpectPlaces<DigestOptions>(kDigestCall);
+  ExpectPlaces<Verification>(kVerifyCall);
+  ExpectPlaces<ContentOptions>(kDigestCall);
   ExpectPlaces<DiffOptions>(kDiffCall);
   ExpectPlaces<Commit>(kCommitCall);
   ExpectPlaces<MakeStrategyOptions>(kMakeStrategyCall);
   ExpectPlaces<StrategyConversion>(kConvertStrategyCall);
-  ExpectPlaces<InferStrategyOptions>(kInferStrategyCall);
+  ExpectPlaces<StrategyInference>(kInferStrategyCall);
 }
 
 // A view has the files that convert would write with the same options. cat has --rank by itself.

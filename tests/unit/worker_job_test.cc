@@ -54,7 +54,7 @@ TEST_F(WorkerJobTest, WhoWaitsForOneThatFailsGetsItsTurn) {
   std::once_flag told;
   Patience patience;
   patience.first_report = std::chrono::milliseconds(1);
-  patience.waiting.report = [&](const LockWaiting::Holder&) {
+  patience.held = [&](const RunOptions::LockHolder&) {
     std::call_once(told, [&] { waits.set_value(); });
   };
   std::thread waiter([&] {

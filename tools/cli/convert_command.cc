@@ -126,7 +126,7 @@ int ConvertCommand::ConvertOne() {
   Result<ConvertOptions> given = arguments_.Options();
   if (!given.ok()) return Fail(given.status());
   ConvertOptions& options = *given;
-  options.waiting.report = ReportWaiting;
+  options.run.lock_held = ReportWaiting;
   const MindFormersSpelling& mindformers = arguments_.mindformers();
   const Status world_size = mindformers.CheckWorldSize(options.target);
   if (!world_size.ok()) return Fail(world_size);
@@ -249,10 +249,9 @@ CommitCommand::CommitCommand(CLI::App& parent)
 
 int CommitCommand::Run() {
   const StopOnSignal stop;
-  LockWaiting waiting;
-  if (const Status given = table_.ApplyTo({.waiting = &waiting}); !given.ok()) return Fail(given);
-  waiting.report = ReportWaiting;
-  const Result<CommitReport> report = CommitWorkers(target_, waiting, stop.token());
+  RunOptions run{.stop = stop.token(), .lock_held = ReportWaiting};
+  if (const Status given = table_.ApplyTo({.run = &run}); !given.ok()) return Fail(given);
+  const Result<CommitReport> report = CommitWorkers(target_, run);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
   if (json()) PrintReport(*report, {.place = target_});

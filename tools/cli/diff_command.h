@@ -14,7 +14,7 @@ class DigestCommand : public Command {
   int Run() override;
 
  private:
-  DigestOptions options_;
+  ContentOptions options_;
   TableOptions table_;
   bool long_ = false;
 };

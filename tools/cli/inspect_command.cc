@@ -488,7 +488,7 @@ void InspectCommand::InspectShards(const std::string& path) {
 }
 
 Result<StatisticsReport> InspectCommand::Measure(const std::string& path) const {
-  StatisticsOptions options;
+  ContentOptions options;
   options.source.path = path;
   options.source.strategy = strategy_;
   options.source.key = key_;

@@ -60,7 +60,7 @@ std::string ChoiceText(uint64_t left_out, uint64_t renamed) {
   return text;
 }
 
-void ReportWaiting(const LockWaiting::Holder& so_far) {
+void ReportWaiting(const RunOptions::LockHolder& so_far) {
   PrintWarnings(
       {{WarningCode::kWaiting,
         fmt::format("waiting for {}, which holds {}, for {} s so far",

@@ -40,8 +40,8 @@ std::string AlreadyPublishedText(const std::string& target);
 // Returns "3 parameters left out, 2 renamed", or "" if both are 0.
 std::string ChoiceText(uint64_t left_out, uint64_t renamed);
 
-// Tells the user the process that a command waits for: LockWaiting::report.
-void ReportWaiting(const LockWaiting::Holder& so_far);
+// Tells the user the process that a command waits for: RunOptions::lock_held.
+void ReportWaiting(const RunOptions::LockHolder& so_far);
 
 }  // namespace reshard
 

@@ -161,7 +161,10 @@ StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
 
 int StrategyInferCommand::Run() {
   if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
-  const Result<StrategyReport> report = CallStoppable(options_, progress_style(), InferStrategy);
+  const Result<StrategyReport> report =
+      CallStoppable(options_, progress_style(), [](const StrategyInference& it) {
+        return InferStrategy(it.source, it.reference, it.output, it.force, it.run);
+      });
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
   if (json()) PrintReport(*report, {.place = options_.output});

@@ -58,7 +58,7 @@ class StrategyInferCommand : public Command {
   int Run() override;
 
  private:
-  InferStrategyOptions options_;
+  StrategyInference options_;
   TableOptions table_;
 };
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "src/frontend/option_parts.h"
 #include "tools/cli/command.h"
 #include "tools/cli/command_table.h"
 #include "tools/cli/conversion_arguments.h"
@@ -164,7 +163,9 @@ int VerifyCommand::Run() {
   }
   const auto start = std::chrono::steady_clock::now();
   if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
-  const Result<DamageReport> report = CallStoppable(options_, progress_style(), Verify);
+  const Result<DamageReport> report =
+      CallStoppable(options_, progress_style(),
+                    [](const Verification& it) { return Verify(it.target, it.key, it.run); });
   if (!report.ok()) return Fail(report.status());
 
   if (!quiet()) PrintNotes(report->notes);
@@ -215,7 +216,8 @@ int VerifyCommand::RunAgainst() {
     }
     return report.equal() ? 0 : 1;
   };
-  return RunStoppable(against_, progress_style(), VerifyAgainst, print);
+  return RunStoppable(
+      against_, progress_style(), [](const Proof& it) { return VerifyAgainst(it, it.run); }, print);
 }
 
 }  // namespace reshard

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reshard/verify.h"
+#include "src/frontend/option_parts.h"
 #include "tools/cli/command.h"
 #include "tools/cli/table_options.h"
 
@@ -23,8 +24,8 @@ class VerifyCommand : public Command {
 
   void PrintText(const DamageReport& report) const;
 
-  VerifyOptions options_;
-  AgainstOptions against_;
+  Verification options_;
+  Proof against_;
   TableOptions table_;
 };
 
