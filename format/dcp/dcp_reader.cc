@@ -192,16 +192,12 @@ class DcpResolver {
     DcpChunk chunk{source.offsets.first(), source.sizes.first(), std::nullopt};
     const std::span<const int64_t> extent = records_.At(source.sizes);
     const bool is_empty = std::find(extent.begin(), extent.end(), 0) != extent.end();
-    const Stored wanted{static_cast<uint32_t>(number), source.offsets, nullptr};
-    const auto found =
-        std::lower_bound(stored_.begin(), stored_.end(), wanted,
-                         [this](const Stored& a, const Stored& b) { return IsBefore(a, b); });
-    if (found != stored_.end() && !IsBefore(wanted, *found)) {
-      chunk.item = DcpItem{found->item->file, found->item->range};
-      if (found->item->transform != 0) {
+    if (const DcpRecords::Item* const item = ItemAt(number, source.offsets)) {
+      chunk.item = DcpItem{item->file, item->range};
+      if (item->transform != 0) {
         tensor.dtype.reset();
         tensor.unsupported =
-            "bytes that were stored through " + records_.transforms()[found->item->transform];
+            "bytes that were stored through " + records_.transforms()[item->transform];
       }
     } else if (!is_empty) {
       return Corrupt(tensor, "storage_data has no item for the chunk at {}",
@@ -209,6 +205,24 @@ class DcpResolver {
     }
     made_.chunks.push_back(chunk);
     return {};
+  }
+
+  // Returns the item of the chunk of tensor `number` at `offsets`, or null.
+  const DcpRecords::Item* ItemAt(size_t number, const DcpRecords::Numbers& offsets) {
+    const Stored wanted{static_cast<uint32_t>(number), offsets, nullptr};
+    const auto is_next = [&](size_t place) {
+      return place < stored_.size() && !IsBefore(stored_[place], wanted) &&
+             !IsBefore(wanted, stored_[place]);
+    };
+    // Both tables mostly have one order.
+    if (!is_next(next_)) {
+      const auto found =
+          std::lower_bound(stored_.begin(), stored_.end(), wanted,
+                           [this](const Stored& a, const Stored& b) { return IsBefore(a, b); });
+      next_ = static_cast<size_t>(found - stored_.begin());
+      if (!is_next(next_)) return nullptr;
+    }
+    return stored_[next_++].item;
   }
 
   Status CheckInside(const DcpTensor& tensor, const DcpRecords::Chunk& chunk) const {
@@ -236,6 +250,7 @@ class DcpResolver {
   std::vector<Stored> stored_;                              // by tensor and offsets
   std::unordered_map<const char*, uint32_t> by_place_;      // the same, by the place of the name
   uint64_t chunk_count_ = 0;
+  size_t next_ = 0;  // a place in stored_, behind the last one that was found
   uint64_t taken_ = 0;
 };
 

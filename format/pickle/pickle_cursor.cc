@@ -9,120 +9,108 @@
 namespace reshard {
 namespace {
 
-enum class Operand : uint8_t {
-  kUnknown,  // the opcode is not read
-  kNothing,
-  kNumber,   // of some bytes
-  kCounted,  // bytes, after a number of some bytes that counts them
-  kLines,    // two, which end with line feeds
-};
-
-struct OpcodeEntry {
-  Operand operand = Operand::kUnknown;
-  uint8_t size = 0;  // of the number
-  std::string_view name;
-  bool has_place = false;  // whether it may be in some places only
-};
-
 // By opcode, for all 256.
-constexpr std::array<OpcodeEntry, 256> MakeOpcodes() {
+constexpr std::array<PickleOperand, 256> MakeOperands() {
   struct Row {
     PickleOpcode opcode;
-    OpcodeEntry entry;
+    PickleOperand operand;
   };
   using enum PickleOpcode;
+  using enum PickleOperand::Form;
   constexpr Row kRows[] = {
-      {kProto, {Operand::kNumber, 1, "PROTO", true}},
-      {kFrame, {Operand::kNumber, 8, "FRAME", true}},
-      {kStop, {Operand::kNothing, 0, "STOP", true}},
-      {kMark, {Operand::kNothing, 0, "MARK"}},
-      {kNone, {Operand::kNothing, 0, "NONE"}},
-      {kNewTrue, {Operand::kNothing, 0, "NEWTRUE"}},
-      {kNewFalse, {Operand::kNothing, 0, "NEWFALSE"}},
-      {kBinInt, {Operand::kNumber, 4, "BININT"}},
-      {kBinInt1, {Operand::kNumber, 1, "BININT1"}},
-      {kBinInt2, {Operand::kNumber, 2, "BININT2"}},
-      {kLong1, {Operand::kCounted, 1, "LONG1"}},
-      {kBinFloat, {Operand::kNumber, 8, "BINFLOAT"}},
-      {kShortBinUnicode, {Operand::kCounted, 1, "SHORT_BINUNICODE"}},
-      {kBinUnicode, {Operand::kCounted, 4, "BINUNICODE"}},
-      {kBinUnicode8, {Operand::kCounted, 8, "BINUNICODE8"}},
-      {kShortBinBytes, {Operand::kCounted, 1, "SHORT_BINBYTES"}},
-      {kBinBytes, {Operand::kCounted, 4, "BINBYTES"}},
-      {kBinBytes8, {Operand::kCounted, 8, "BINBYTES8"}},
-      {kEmptyTuple, {Operand::kNothing, 0, "EMPTY_TUPLE"}},
-      {kTuple1, {Operand::kNothing, 0, "TUPLE1"}},
-      {kTuple2, {Operand::kNothing, 0, "TUPLE2"}},
-      {kTuple3, {Operand::kNothing, 0, "TUPLE3"}},
-      {kTuple, {Operand::kNothing, 0, "TUPLE"}},
-      {kEmptyList, {Operand::kNothing, 0, "EMPTY_LIST"}},
-      {kAppend, {Operand::kNothing, 0, "APPEND"}},
-      {kAppends, {Operand::kNothing, 0, "APPENDS"}},
-      {kEmptyDict, {Operand::kNothing, 0, "EMPTY_DICT"}},
-      {kSetItem, {Operand::kNothing, 0, "SETITEM"}},
-      {kSetItems, {Operand::kNothing, 0, "SETITEMS"}},
-      {kGlobal, {Operand::kLines, 0, "GLOBAL"}},
-      {kStackGlobal, {Operand::kNothing, 0, "STACK_GLOBAL"}},
-      {kReduce, {Operand::kNothing, 0, "REDUCE"}},
-      {kNewObj, {Operand::kNothing, 0, "NEWOBJ"}},
-      {kBuild, {Operand::kNothing, 0, "BUILD"}},
-      {kBinPersId, {Operand::kNothing, 0, "BINPERSID"}},
-      {kMemoize, {Operand::kNothing, 0, "MEMOIZE"}},
-      {kBinPut, {Operand::kNumber, 1, "BINPUT"}},
-      {kLongBinPut, {Operand::kNumber, 4, "LONG_BINPUT"}},
-      {kBinGet, {Operand::kNumber, 1, "BINGET"}},
-      {kLongBinGet, {Operand::kNumber, 4, "LONG_BINGET"}},
+      {kProto, {kNumber, true, 1, "PROTO"}},
+      {kFrame, {kNumber, true, 8, "FRAME"}},
+      {kStop, {kNumber, true, 0, "STOP"}},
+      {kMark, {kNumber, false, 0, "MARK"}},
+      {kNone, {kNumber, false, 0, "NONE"}},
+      {kNewTrue, {kNumber, false, 0, "NEWTRUE"}},
+      {kNewFalse, {kNumber, false, 0, "NEWFALSE"}},
+      {kBinInt, {kNumber, false, 4, "BININT"}},
+      {kBinInt1, {kNumber, false, 1, "BININT1"}},
+      {kBinInt2, {kNumber, false, 2, "BININT2"}},
+      {kLong1, {kCounted, false, 1, "LONG1"}},
+      {kBinFloat, {kNumber, false, 8, "BINFLOAT"}},
+      {kShortBinUnicode, {kCounted, false, 1, "SHORT_BINUNICODE"}},
+      {kBinUnicode, {kCounted, false, 4, "BINUNICODE"}},
+      {kBinUnicode8, {kCounted, false, 8, "BINUNICODE8"}},
+      {kShortBinBytes, {kCounted, false, 1, "SHORT_BINBYTES"}},
+      {kBinBytes, {kCounted, false, 4, "BINBYTES"}},
+      {kBinBytes8, {kCounted, false, 8, "BINBYTES8"}},
+      {kEmptyTuple, {kNumber, false, 0, "EMPTY_TUPLE"}},
+      {kTuple1, {kNumber, false, 0, "TUPLE1"}},
+      {kTuple2, {kNumber, false, 0, "TUPLE2"}},
+      {kTuple3, {kNumber, false, 0, "TUPLE3"}},
+      {kTuple, {kNumber, false, 0, "TUPLE"}},
+      {kEmptyList, {kNumber, false, 0, "EMPTY_LIST"}},
+      {kAppend, {kNumber, false, 0, "APPEND"}},
+      {kAppends, {kNumber, false, 0, "APPENDS"}},
+      {kEmptyDict, {kNumber, false, 0, "EMPTY_DICT"}},
+      {kSetItem, {kNumber, false, 0, "SETITEM"}},
+      {kSetItems, {kNumber, false, 0, "SETITEMS"}},
+      {kGlobal, {kLines, false, 0, "GLOBAL"}},
+      {kStackGlobal, {kNumber, false, 0, "STACK_GLOBAL"}},
+      {kReduce, {kNumber, false, 0, "REDUCE"}},
+      {kNewObj, {kNumber, false, 0, "NEWOBJ"}},
+      {kBuild, {kNumber, false, 0, "BUILD"}},
+      {kBinPersId, {kNumber, false, 0, "BINPERSID"}},
+      {kMemoize, {kNumber, false, 0, "MEMOIZE"}},
+      {kBinPut, {kNumber, false, 1, "BINPUT"}},
+      {kLongBinPut, {kNumber, false, 4, "LONG_BINPUT"}},
+      {kBinGet, {kNumber, false, 1, "BINGET"}},
+      {kLongBinGet, {kNumber, false, 4, "LONG_BINGET"}},
   };
-  std::array<OpcodeEntry, 256> entries = {};
-  for (const Row& row : kRows) entries[static_cast<uint8_t>(row.opcode)] = row.entry;
-  return entries;
+  std::array<PickleOperand, 256> operands = {};
+  for (const Row& row : kRows) operands[static_cast<uint8_t>(row.opcode)] = row.operand;
+  return operands;
 }
 
-constexpr std::array<OpcodeEntry, 256> kOpcodes = MakeOpcodes();
 constexpr uint64_t kFirstProtocol = 2;
 constexpr uint64_t kLastProtocol = 5;
 
-const OpcodeEntry& EntryOf(PickleOpcode opcode) { return kOpcodes[static_cast<uint8_t>(opcode)]; }
-
 }  // namespace
 
+constexpr std::array<PickleOperand, 256> PickleCursor::kOperands = MakeOperands();
+constexpr std::array<uint64_t, 9> PickleCursor::kMasks = {0, 0xff, 0xffff, 0,           0xffffffff,
+                                                          0, 0,    0,      ~uint64_t{0}};
+
 Status PickleError(const PickleStep& step, std::string_view what) {
-  return CorruptError(fmt::format("pickle opcode {} at offset {}: {}", EntryOf(step.opcode).name,
+  return CorruptError(fmt::format("pickle opcode {} at offset {}: {}",
+                                  PickleCursor::kOperands[static_cast<uint8_t>(step.opcode)].name,
                                   step.offset, what));
 }
 
-bool PickleCursor::Next(PickleStep& step) {
-  step.offset = at_;
+bool PickleCursor::NextAtEdge(PickleStep& step) {
   if (at_ == bytes_.size()) {
     status_ = CorruptError(fmt::format("the pickle ends at offset {}, without STOP", at_));
     return false;
   }
   const auto code = static_cast<uint8_t>(bytes_[at_++]);
   step.opcode = static_cast<PickleOpcode>(code);
-  const OpcodeEntry& entry = kOpcodes[code];
-  if (entry.operand == Operand::kUnknown) {
-    status_ = CorruptError(
-        fmt::format("pickle opcode 0x{:02x} at offset {}, which pickles of checkpoints do not have",
-                    code, step.offset));
-    return false;
-  }
-  if (entry.operand == Operand::kLines) {
-    if (!TakeLine(step.global.module, step) || !TakeLine(step.global.name, step)) return false;
-  } else if (entry.operand != Operand::kNothing) {
-    if (!TakeNumber(entry.size, step)) return false;
-    if (entry.operand == Operand::kCounted && !TakeCounted(step.number, step)) return false;
-  }
-  return (step.offset != 0 && !entry.has_place) || CheckPlace(step);
-}
-
-bool PickleCursor::TakeNumber(size_t size, PickleStep& step) {
+  const size_t size = kOperands[code].size;
   if (bytes_.size() - at_ < size) return Fail(step, "the pickle ends inside of its operand");
   step.number = 0;
   for (size_t i = 0; i < size; ++i) {
     step.number |= uint64_t{static_cast<uint8_t>(bytes_[at_ + i])} << (8 * i);
   }
   at_ += size;
-  return true;
+  return TakeRest(step);
+}
+
+bool PickleCursor::TakeRest(PickleStep& step) {
+  using enum PickleOperand::Form;
+  const PickleOperand& operand = kOperands[static_cast<uint8_t>(step.opcode)];
+  if (operand.form == kUnknown) {
+    status_ = CorruptError(
+        fmt::format("pickle opcode 0x{:02x} at offset {}, which pickles of checkpoints do not have",
+                    static_cast<uint8_t>(step.opcode), step.offset));
+    return false;
+  }
+  if (operand.form == kCounted && !TakeCounted(step.number, step)) return false;
+  if (operand.form == kLines &&
+      (!TakeLine(step.global.module, step) || !TakeLine(step.global.name, step))) {
+    return false;
+  }
+  return (step.offset != 0 && !operand.has_place) || CheckPlace(step);
 }
 
 bool PickleCursor::TakeCounted(size_t size, PickleStep& step) {

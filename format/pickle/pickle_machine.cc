@@ -137,7 +137,7 @@ bool PickleMachine::CarryContainer(const Step& step) {
   using enum PickleOpcode;
   switch (step.opcode) {
     case kEmptyTuple:
-      return PushTuple(step, 0);
+      return PushEmptyTuple();
     case kTuple1:
       return PushTuple(step, 1);
     case kTuple2:
@@ -156,6 +156,12 @@ bool PickleMachine::CarryContainer(const Step& step) {
     default:
       return AddAboveMark(step);
   }
+}
+
+bool PickleMachine::PushEmptyTuple() {
+  if (!empty_tuple_) empty_tuple_ = objects().New(PickleKind::kTuple);
+  objects().Use(*empty_tuple_);
+  return Push(*empty_tuple_);
 }
 
 bool PickleMachine::PushTuple(const Step& step, size_t size) {
@@ -357,13 +363,7 @@ bool PickleMachine::Stop(const Step& step) {
       step, fmt::format("expected one value, found {} and {} marks", stack_.size(), marks_.size()));
 }
 
-bool PickleMachine::Push(const PickleValue& value) {
-  stack_.push_back(value);
-  return Grow(sizeof(PickleValue));
-}
-
-bool PickleMachine::Grow(uint64_t bytes) {
-  if (!objects().Grow(bytes)) return true;
+bool PickleMachine::CheckGrowth() {
   status_ = objects().CheckGrowth();
   return status_.ok();
 }
@@ -381,9 +381,8 @@ bool PickleMachine::Seal(const Step& step, const PickleValue& inner, const Pickl
               fmt::format("more than {} objects are inside of each other", kMostPickleLevels));
 }
 
-bool PickleMachine::Has(const Step& step, size_t count) {
+bool PickleMachine::Lacks(const Step& step, size_t count) {
   const size_t below = marks_.empty() ? 0 : marks_.back();
-  if (stack_.size() - below >= count) return true;
   return Fail(step, fmt::format("expected {} values above the last mark, found {}", count,
                                 stack_.size() - below));
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +42,7 @@ class PickleMachine {
 
   bool PushInteger(const Step& step);
   bool PushText(const Step& step, PickleKind kind);
+  bool PushEmptyTuple();
   bool PushTuple(const Step& step, size_t size);
   bool PushTupleAboveMark(const Step& step);
   bool AddOne(const Step& step);
@@ -59,14 +61,22 @@ class PickleMachine {
   bool AddItems(const Step& step, size_t place, size_t count);
   // Offers the node on top of the stack to the caller.
   bool Collapse();
-  bool Push(const PickleValue& value);
+  bool Push(const PickleValue& value) {
+    stack_.push_back(value);
+    return Grow(sizeof(PickleValue));
+  }
   // Asks for memory now and then, after `bytes` more were taken.
-  bool Grow(uint64_t bytes);
+  bool Grow(uint64_t bytes) { return !objects().Grow(bytes) || CheckGrowth(); }
+  bool CheckGrowth();
   // Takes values off the stack, and one use of each.
   void DropDownTo(size_t size);
   bool Seal(const Step& step, const PickleValue& inner, const PickleValue& outer);
   // Whether `count` values are above the last mark.
-  bool Has(const Step& step, size_t count);
+  bool Has(const Step& step, size_t count) {
+    const size_t below = marks_.empty() ? 0 : marks_.back();
+    return stack_.size() - below >= count || Lacks(step, count);
+  }
+  bool Lacks(const Step& step, size_t count);  // returns false
   bool TakeMark(const Step& step, size_t& place);
   // The value `depth` below the top.
   PickleValue& FromTop(size_t depth) { return stack_[stack_.size() - 1 - depth]; }
@@ -78,7 +88,8 @@ class PickleMachine {
   PickleObjects& objects() { return pickle_.objects_; }
   PickleMemo memo_;
   std::vector<PickleValue> stack_;
-  std::vector<size_t> marks_;  // the heights of the stack at each
+  std::vector<size_t> marks_;               // the heights of the stack at each
+  std::optional<PickleValue> empty_tuple_;  // every one, as none can change
   Status status_;
 };
 

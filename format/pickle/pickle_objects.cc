@@ -1,6 +1,5 @@
 #include "format/pickle/pickle_objects.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace reshard {
@@ -11,17 +10,11 @@ constexpr size_t kMostKeptItems = 16;
 
 }  // namespace
 
-PickleValue PickleObjects::New(PickleKind kind) {
-  uint64_t place = objects_.size();
-  if (free_.empty()) {
-    objects_.emplace_back();
-    grown_ += sizeof(PickleObject);
-  } else {
-    place = free_.back();
-    free_.pop_back();
-  }
-  objects_[place].uses = 1;
-  return {kind, 0, place};
+void PickleObjects::Enlarge() {
+  const size_t first = blocks_.size() * kOfBlock;
+  blocks_.push_back(std::make_unique<std::array<PickleObject, kOfBlock>>());
+  grown_ += sizeof(*blocks_.back());
+  for (size_t i = kOfBlock; i-- > 0;) free_.push_back(static_cast<uint32_t>(first + i));
 }
 
 PickleValue PickleObjects::GlobalValue(const PickleGlobal& global) {
@@ -33,38 +26,25 @@ PickleValue PickleObjects::GlobalValue(const PickleGlobal& global) {
   return {PickleKind::kGlobal, 0, place->second};
 }
 
-void PickleObjects::Use(const PickleValue& value) {
-  if (value.is_object()) ++at(value).uses;
-}
-
-void PickleObjects::Release(const PickleValue& value) {
+void PickleObjects::Free(const PickleValue& value) {
   const auto drop = [this](const PickleValue& dropped) {
     if (dropped.is_object() && --at(dropped).uses == 0) unused_.push_back(dropped);
   };
-  drop(value);
+  unused_.push_back(value);
   while (!unused_.empty()) {
     const PickleValue next = unused_.back();
     unused_.pop_back();
     PickleObject& object = at(next);
-    std::vector<PickleValue> items = std::move(object.items);
-    for (const PickleValue& item : items) drop(item);
+    for (const PickleValue& item : object.items) drop(item);
     drop(object.arguments);
     drop(object.state);
-    object = PickleObject();
+    // Its place is used again, mostly with as many items.
+    std::vector<PickleValue> items;
+    if (object.items.capacity() <= kMostKeptItems) items.swap(object.items);
     items.clear();
-    if (items.capacity() <= kMostKeptItems) object.items = std::move(items);
+    object = PickleObject{.items = std::move(items)};
     free_.push_back(static_cast<uint32_t>(next.data));
   }
-}
-
-bool PickleObjects::Seal(const PickleValue& inner, const PickleValue& outer) {
-  if (!inner.is_object()) return true;
-  PickleObject& object = at(inner);
-  if (object.level >= kMostPickleLevels) return false;
-  object.is_sealed = true;
-  uint8_t& level = at(outer).level;
-  level = std::max<uint8_t>(level, object.level + 1);
-  return true;
 }
 
 Status PickleObjects::CheckGrowth() {

@@ -8,9 +8,12 @@
 #ifndef RESHARD_FORMAT_PICKLE_PICKLE_OBJECTS_H_
 #define RESHARD_FORMAT_PICKLE_PICKLE_OBJECTS_H_
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -26,12 +29,12 @@ namespace reshard {
 inline constexpr uint8_t kMostPickleLevels = 64;
 
 struct PickleObject {
-  std::vector<PickleValue> items;  // of a tuple, list, dict or node
-  PickleValue arguments;           // of a node; the id of a persistent id
-  PickleValue state;               // of a node
-  uint32_t global = 0;             // of a node
-  uint32_t uses = 0;               // values that refer to it
-  uint8_t level = 1;               // how many objects are inside of each other, with itself
+  std::vector<PickleValue> items = {};  // of a tuple, list, dict or node
+  PickleValue arguments = {};           // of a node; the id of a persistent id
+  PickleValue state = {};               // of a node
+  uint32_t global = 0;                  // of a node
+  uint32_t uses = 0;                    // values that refer to it
+  uint8_t level = 1;                    // how many objects are inside of each other, with itself
   bool is_sealed = false;
   bool has_state = false;
   bool has_pairs = false;               // a node with SETITEMS
@@ -43,20 +46,43 @@ class PickleObjects {
   // `memory` has to stay until the pickle is read.
   explicit PickleObjects(const MemoryCheck& memory) : memory_(&memory) {}
 
-  const PickleObject& at(const PickleValue& value) const { return objects_[value.data]; }
-  PickleObject& at(const PickleValue& value) { return objects_[value.data]; }
+  const PickleObject& at(const PickleValue& value) const {
+    return (*blocks_[value.data / kOfBlock])[value.data % kOfBlock];
+  }
+  PickleObject& at(const PickleValue& value) {
+    return (*blocks_[value.data / kOfBlock])[value.data % kOfBlock];
+  }
   const PickleGlobal& global(uint32_t number) const { return globals_[number]; }
 
   // Returns a new object, used once.
-  PickleValue New(PickleKind kind);
+  PickleValue New(PickleKind kind) {
+    if (free_.empty()) Enlarge();
+    const uint32_t place = free_.back();
+    free_.pop_back();
+    const PickleValue value = {kind, 0, place};
+    at(value).uses = 1;
+    return value;
+  }
   PickleValue GlobalValue(const PickleGlobal& global);
 
   // A value refers to the object from now on, or does so no longer.
-  void Use(const PickleValue& value);
-  void Release(const PickleValue& value);
+  void Use(const PickleValue& value) {
+    if (value.is_object()) ++at(value).uses;
+  }
+  void Release(const PickleValue& value) {
+    if (value.is_object() && --at(value).uses == 0) Free(value);
+  }
 
   // Seals `inner`, which gets into `outer`. Returns false if that would be too deep.
-  bool Seal(const PickleValue& inner, const PickleValue& outer);
+  bool Seal(const PickleValue& inner, const PickleValue& outer) {
+    if (!inner.is_object()) return true;
+    PickleObject& object = at(inner);
+    if (object.level >= kMostPickleLevels) return false;
+    object.is_sealed = true;
+    uint8_t& level = at(outer).level;
+    level = std::max<uint8_t>(level, object.level + 1);
+    return true;
+  }
 
   // Notes that `bytes` more were taken. Returns whether memory has to be asked for: CheckGrowth.
   bool Grow(uint64_t bytes) {
@@ -77,10 +103,17 @@ class PickleObjects {
     }
   };
 
+  static constexpr size_t kOfBlock = 64;
+
+  // Adds a block of free objects.
+  void Enlarge();
+  // Frees an object without uses, and those that it alone used.
+  void Free(const PickleValue& value);
+
   const MemoryCheck* memory_;
   uint64_t grown_ = 0;  // bytes, since the last check
-  std::deque<PickleObject> objects_;
-  std::vector<uint32_t> free_;       // places in there
+  std::vector<std::unique_ptr<std::array<PickleObject, kOfBlock>>> blocks_;
+  std::vector<uint32_t> free_;       // places of objects
   std::vector<PickleValue> unused_;  // to be released; empty between calls
   std::deque<PickleGlobal> globals_;
   std::unordered_map<PickleGlobal, uint32_t, GlobalHash> numbers_;  // of globals

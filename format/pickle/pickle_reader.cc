@@ -20,35 +20,6 @@ constexpr uint64_t kMemoryPerByte = 36;
 
 double Pickle::Float(const PickleValue& value) const { return std::bit_cast<double>(value.data); }
 
-std::string_view Pickle::Text(const PickleValue& value) const {
-  return bytes_.substr(value.data, value.length);
-}
-
-std::span<const PickleValue> Pickle::Items(const PickleValue& value) const {
-  return objects_.at(value).items;
-}
-
-const PickleGlobal& Pickle::Global(const PickleValue& value) const {
-  return objects_.global(GlobalNumber(value));
-}
-
-uint32_t Pickle::GlobalNumber(const PickleValue& value) const {
-  if (value.kind == PickleKind::kNode) return objects_.at(value).global;
-  return static_cast<uint32_t>(value.data);
-}
-
-const PickleValue& Pickle::Arguments(const PickleValue& node) const {
-  return objects_.at(node).arguments;
-}
-
-const PickleValue& Pickle::State(const PickleValue& node) const { return objects_.at(node).state; }
-
-bool Pickle::HasPairs(const PickleValue& node) const { return objects_.at(node).has_pairs; }
-
-const PickleValue& Pickle::Id(const PickleValue& value) const {
-  return objects_.at(value).arguments;
-}
-
 const PickleValue* Pickle::Find(const PickleValue& dict, std::string_view key) const {
   const std::span<const PickleValue> items = Items(dict);
   for (size_t i = items.size(); i >= 2; i -= 2) {

@@ -28,23 +28,34 @@ class Pickle {
   int64_t Integer(const PickleValue& value) const { return static_cast<int64_t>(value.data); }
   double Float(const PickleValue& value) const;
   // Of a text, which need not be UTF-8, or of bytes.
-  std::string_view Text(const PickleValue& value) const;
+  std::string_view Text(const PickleValue& value) const {
+    return bytes_.substr(value.data, value.length);
+  }
   // The elements of a tuple or list. Keys and values in turn of a dict; keys may repeat.
-  std::span<const PickleValue> Items(const PickleValue& value) const;
+  std::span<const PickleValue> Items(const PickleValue& value) const {
+    return objects_.at(value).items;
+  }
 
   // Of a global; of a node: its class or function.
-  const PickleGlobal& Global(const PickleValue& value) const;
+  const PickleGlobal& Global(const PickleValue& value) const {
+    return objects_.global(GlobalNumber(value));
+  }
   // A number for Global(), the same for all values with that global. From 0 on, without gaps.
-  uint32_t GlobalNumber(const PickleValue& value) const;
+  uint32_t GlobalNumber(const PickleValue& value) const {
+    if (value.kind == PickleKind::kNode) return objects_.at(value).global;
+    return static_cast<uint32_t>(value.data);
+  }
   // Of a node: the tuple of its arguments; its state, kNone if there is none.
-  const PickleValue& Arguments(const PickleValue& node) const;
-  const PickleValue& State(const PickleValue& node) const;
+  const PickleValue& Arguments(const PickleValue& node) const {
+    return objects_.at(node).arguments;
+  }
+  const PickleValue& State(const PickleValue& node) const { return objects_.at(node).state; }
   // Of a node: keys and values in turn, or elements, which were added to it.
   std::span<const PickleValue> Entries(const PickleValue& node) const { return Items(node); }
-  bool HasPairs(const PickleValue& node) const;
+  bool HasPairs(const PickleValue& node) const { return objects_.at(node).has_pairs; }
 
   // Of a persistent id.
-  const PickleValue& Id(const PickleValue& value) const;
+  const PickleValue& Id(const PickleValue& value) const { return objects_.at(value).arguments; }
 
   // Returns the value of `key`, a text, in a dict: the last one. Null if the dict lacks it.
   const PickleValue* Find(const PickleValue& dict, std::string_view key) const;

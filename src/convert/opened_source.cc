@@ -98,8 +98,11 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
   } else {
     return false;
   }
-  if (found_.container == nullptr) found_.container = &ContainerOfContent();
-  LookAtLoneFile();
+  if (found_.container == nullptr) {
+    found_.container = &ContainerOfContent();
+  } else {
+    LookAtLoneFile();
+  }
   if (found_.container->has_other_values) found_.looks_into_all = true;
   tensors_.emplace(files_, tables_, *found_.placement, memory_);
   if (!source_strategy_) RESHARD_RETURN_IF_ERROR(FitTargetNames(use.choice.renaming()));

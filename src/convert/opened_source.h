@@ -186,7 +186,7 @@ class OpenedSource {
   Status MakeRule(HolderGroups groups, bool may_be_alone);
   // Says which container the chosen files are.
   const Container& ContainerOfContent();
-  // Takes a lone file of torch.save as one, whatever its name.
+  // Takes a lone file of torch.save as one, although its name tells another container.
   void LookAtLoneFile();
   // Says which files are not encrypted if a key was given.
   void WarnOfUnusedKey();

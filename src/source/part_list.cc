@@ -72,8 +72,10 @@ std::span<const PartList::Part> PartList::ReplicasAt(const Tensor& tensor, size_
   return tensor.parts.subspan(part, end - part);
 }
 
-void PartList::ForEachOverlap(const Tensor& tensor, const Box& box, const Visitor& visit) const {
-  if (box.empty()) return;
+uint64_t PartList::ForEachOverlap(const Tensor& tensor, const Box& box,
+                                  const Visitor& visit) const {
+  if (box.empty()) return 0;
+  uint64_t seen = 0;
   const size_t dims = box.dims();
   const std::vector<Level> levels = LevelsAbove(tensor.parts.size());
   const int64_t* const bounds = bounds_.data() + tensor.bounds;
@@ -82,6 +84,7 @@ void PartList::ForEachOverlap(const Tensor& tensor, const Box& box, const Visito
     for (size_t i = levels.size(); i-- > 0;) {
       const auto& [width, count, before] = levels[i];
       if (part % width != 0) continue;
+      ++seen;
       const int64_t* const begin = bounds + (before + part / width) * 2 * dims;
       if (!Meets(begin, begin + dims, box)) return width;
     }
@@ -92,14 +95,16 @@ void PartList::ForEachOverlap(const Tensor& tensor, const Box& box, const Visito
       part += missed;
       continue;
     }
+    ++seen;
     if (!Meets(tensor.parts[part].begin_, *tensor.parts[part].extent_, box)) {
       ++part;
       continue;
     }
     const std::span<const Part> replicas = ReplicasAt(tensor, part);
-    if (!visit(replicas)) return;
+    if (!visit(replicas)) return seen;
     part += replicas.size();
   }
+  return seen;
 }
 
 void PartList::AddBounds(Tensor& tensor) {

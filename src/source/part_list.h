@@ -72,9 +72,10 @@ class PartList {
 
   // Calls visit(replicas) for each box of a tensor's parts that shares elements with `box`, with
   // the parts of the box, until a call returns false. If neighbouring boxes begin near each other,
-  // as in a grid, the cost is little more than that of the calls.
+  // as in a grid, the cost is little more than that of the calls. Returns the cost: how many boxes
+  // were looked at.
   using Visitor = std::function<bool(std::span<const Part> replicas)>;
-  void ForEachOverlap(const Tensor& tensor, const Box& box, const Visitor& visit) const;
+  uint64_t ForEachOverlap(const Tensor& tensor, const Box& box, const Visitor& visit) const;
   // Returns the part and those behind it that have its box.
   static std::span<const Part> ReplicasAt(const Tensor& tensor, size_t part);
 

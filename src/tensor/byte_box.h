@@ -58,8 +58,14 @@ uint64_t OffsetInBox(const Box& box, const std::vector<int64_t>& index);
 // dims - 1 boxes.
 std::vector<Box> BoxesOfRange(const Box& box, ByteRange range);
 
+// The most steps for a proof about some boxes, such as comparisons of two. Boxes of a grid, and
+// those that programs cut, take far fewer. Boxes that interlock may take more: their number
+// squared.
+constexpr uint64_t MostBoxSteps(size_t boxes) { return (uint64_t{1} << 20) + 1024 * boxes; }
+
 // Returns true if the boxes `parts` are disjoint, lie in `whole` and together have its volume.
-// Takes near-linear time for the boxes of a grid, in any order. Other boxes are allowed, too.
+// Takes near-linear time for the boxes of a grid, in any order. Other boxes are allowed, too, but
+// the result is false if the proof takes more than MostBoxSteps.
 bool CoversExactly(const Box& whole, const std::vector<Box>& parts);
 
 }  // namespace reshard

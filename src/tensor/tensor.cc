@@ -108,10 +108,20 @@ struct Group {
   size_t stuck = 0;
 };
 
-bool PairwiseDisjoint(const std::vector<const Box*>& boxes, const Group& group) {
+bool ShareElements(const Box& a, const Box& b) {
+  for (size_t d = 0; d < a.dims(); ++d) {
+    if (a.begin[d] >= b.begin[d] + b.extent[d] || b.begin[d] >= a.begin[d] + a.extent[d]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Compares pairs, each of which takes one of `steps`. Returns false, too, if there are too few.
+bool PairwiseDisjoint(const std::vector<const Box*>& boxes, const Group& group, uint64_t& steps) {
   for (size_t i = group.begin; i < group.end; ++i) {
     for (size_t j = i + 1; j < group.end; ++j) {
-      if (Intersect(*boxes[i], *boxes[j])) return false;
+      if (steps-- == 0 || ShareElements(*boxes[i], *boxes[j])) return false;
     }
   }
   return true;
@@ -121,6 +131,7 @@ bool PairwiseDisjoint(const std::vector<const Box*>& boxes, const Group& group) 
 // group along the next dimension. Two boxes overlap only if no dimension separates them. Boxes that
 // are not separated by any dimension are compared in pairs.
 bool Disjoint(std::vector<const Box*> boxes) {
+  uint64_t steps = MostBoxSteps(boxes.size());
   std::vector<Group> groups = {{0, boxes.size(), 0, 0}};
   while (!groups.empty()) {
     const Group group = groups.back();
@@ -128,7 +139,7 @@ bool Disjoint(std::vector<const Box*> boxes) {
     if (group.end - group.begin < 2) continue;
     const size_t dims = boxes[group.begin]->dims();
     if (group.stuck == dims) {
-      if (!PairwiseDisjoint(boxes, group)) return false;
+      if (!PairwiseDisjoint(boxes, group, steps)) return false;
       continue;
     }
     const size_t dim = group.dim;

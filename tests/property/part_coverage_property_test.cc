@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "src/source/part_list.h"
+#include "src/tensor/byte_box.h"
 #include "tests/support/pick.h"
 
 namespace reshard {
@@ -159,6 +160,52 @@ TEST(PartCoverageTest, ManyBoxesOfAGrid) {
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_NE(status.message().find("15 of 1536000 elements"), std::string::npos) << status.message();
   EXPECT_NE(status.message().find("box [300:303, 35:40]"), std::string::npos) << status.message();
+}
+
+// A square in rings, each of four boxes that turn around the next ring. No straight cut separates
+// any of them.
+std::vector<Box> Rings(int64_t size) {
+  std::vector<Box> boxes;
+  for (int64_t first = 0; first < size / 2; ++first) {
+    const int64_t last = size - 1 - first;
+    const int64_t length = last - first;
+    boxes.push_back({{first, first}, {1, length}});
+    boxes.push_back({{first, last}, {length, 1}});
+    boxes.push_back({{last, first + 1}, {1, length}});
+    boxes.push_back({{first + 1, first}, {length, 1}});
+  }
+  return boxes;
+}
+
+TEST(PartCoverageTest, BoxesThatInterlock) {
+  constexpr int64_t kSize = 100;
+  std::vector<Box> boxes = Rings(kSize);
+  EXPECT_EQ(Checked({kSize, kSize}, boxes).message(), "");
+  boxes.erase(boxes.begin() + 90);
+  const Status status = Checked({kSize, kSize}, boxes);
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_NE(status.message().find("the first are box "), std::string::npos) << status.message();
+}
+
+// As many steps as pairs would take minutes for some more of them.
+TEST(PartCoverageTest, SoManyBoxesThatInterlockAreRefused) {
+  constexpr int64_t kSize = 8'000;
+  const std::vector<Box> boxes = Rings(kSize);
+  ASSERT_GT(boxes.size() * boxes.size() / 2, 5 * MostBoxSteps(boxes.size()));
+  const Status status = Checked({kSize, kSize}, boxes);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("its 16000 boxes interlock"), std::string::npos)
+      << status.message();
+}
+
+TEST(PartCoverageTest, AHoleAmongManyBoxesThatInterlock) {
+  constexpr int64_t kSize = 4'000;
+  std::vector<Box> boxes = Rings(kSize);
+  boxes.pop_back();
+  const Status status = Checked({kSize, kSize}, boxes);
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_NE(status.message().find("1 of 16000000 elements are in no file"), std::string::npos)
+      << status.message();
 }
 
 TEST(PartCoverageTest, BoxesOutsideTheTensor) {
