@@ -294,14 +294,14 @@ class ShardedCheckpoint {
   std::unique_ptr<State> state_;
 };
 
-// Chooses one file in each folder rank_N of `folder`, or for each rank of a pattern
-// (SourceSpec::path, reshard/options.h). The name of the file, without extension, ends in `suffix`.
-// With an empty `suffix` it is the file of the greatest (epoch, step). In a folder of full tensors
-// the list has all files, and their numbers stand for ranks.
+// Chooses one file in each folder rank_N of `source.path`, or for each rank of a pattern. Of
+// `source` only `path`, `suffix` and `format` count. The name of the file, without extension, ends
+// in the suffix. With an empty suffix it is the file of the greatest (epoch, step). In a folder of
+// full tensors the list has all files, and their numbers stand for ranks.
 // Errors:
 //   kNotFound, kUnsupported, kIo
 //   kMismatch: steps differ, or several files fit; the message lists them
-Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix);
+Result<RankFiles> ListRankFiles(const SourceSpec& source);
 
 }  // namespace v0_1
 }  // namespace reshard

@@ -65,6 +65,15 @@ enum class TargetFormat {
   kHuggingFace,
 };
 
+// The kinds of sources, to tell which one is meant where files of several stand in one folder.
+enum class SourceFormat {
+  kPlain,              // rank folders, or full tensors
+  kHuggingFaceShards,  // of PyTorch's HuggingFaceStorageWriter
+  kMindFormers,        // checkpoint 2.0 of MindFormers
+  kDcp,                // of PyTorch's torch.distributed.checkpoint
+  kFsdp,               // a file of torch.save for each rank of FSDP
+};
+
 // Whether the target is a folder of full tensors rather than of ranks. No value: the source's
 // format, which is of ranks.
 constexpr bool IsWholeFolder(const std::optional<TargetFormat>& format) {
@@ -181,6 +190,9 @@ struct SourceSpec {
   // states which parts of tensors it holds (docs/reference/formats.md). Empty if `files` is given.
   std::string path = {};
   StrategyRef strategy = {};  // none: the source holds full tensors
+  // No value: the files tell. If they are of several kinds, the error names this option. Only
+  // kPlain with `strategy`, `files` or a pattern.
+  std::optional<SourceFormat> format = {};
   // "-EPOCH_STEP": the checkpoint to take in each rank folder; empty: the latest; "common": that of
   // the latest step that all ranks have.
   std::string suffix = {};

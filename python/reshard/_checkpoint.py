@@ -18,7 +18,7 @@ from ._paths import StrPath
 from ._progress import Event, ProgressChoice, Watch
 from ._fields import InspectReport
 from ._reports import Layout, size_in_words
-from ._store import WORDS, Io, Source, Store, again
+from ._store import WORDS, Io, Source, SourceFormat, Store, again
 from ._tensor import Piece, Tensor
 
 # The result of get_tensor and read: an array of NumPy unless `framework` says otherwise.
@@ -325,6 +325,7 @@ def open(
     strategy: StrPath | None = None,
     *,
     suffix: str | None = None,
+    src_format: SourceFormat | None = None,
     group_info: StrPath | Sequence[StrPath] = (),
     key_file: StrPath | None = None,
     key_env: str | None = None,
@@ -337,6 +338,7 @@ def open(
     strategy: StrPath | None = None,
     *,
     suffix: str | None = None,
+    src_format: SourceFormat | None = None,
     group_info: StrPath | Sequence[StrPath] = (),
     key_file: StrPath | None = None,
     key_env: str | None = None,
@@ -348,6 +350,7 @@ def open(
     strategy: StrPath | None = None,
     *,
     suffix: str | None = None,
+    src_format: SourceFormat | None = None,
     group_info: StrPath | Sequence[StrPath] = (),
     key_file: StrPath | None = None,
     key_env: str | None = None,
@@ -358,8 +361,8 @@ def open(
 
     `path` is a folder with rank folders, a pattern with {rank}, a file, a folder of whole
     tensors, or {rank: file}. `strategy` is the strategy file or folder that it was saved with.
-    `suffix` is the "-EPOCH_STEP" to take in each rank folder instead of the latest. `group_info`
-    is as for reshard.convert. `key_file` or `key_env` name the key of encrypted files, a file or
+    `suffix` is the "-EPOCH_STEP" to take in each rank folder instead of the latest. `src_format`
+    and `group_info` are as for reshard.convert. `key_file` or `key_env` name the key of encrypted files, a file or
     an environment variable. `io`: "map" or "pread" decide how files are read; "auto" maps them,
     except on network file systems.
 
@@ -372,6 +375,7 @@ def open(
         path,
         strategy,
         suffix=suffix,
+        src_format=src_format,
         group_info=group_info,
         key_file=key_file,
         key_env=key_env,

@@ -25,6 +25,7 @@ from ._fields import (
 from ._paths import StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
 from ._reports import Strategy
+from ._store import SourceFormat
 
 _WORDS = {"source.strategy": "strategy"}
 
@@ -47,14 +48,14 @@ class _Inspection:
         include: list[str],
         exclude: list[str],
         strategy: StrPath | None,
-        suffix: str | None,
+        source: dict[str, Any],
         key: _reshard.Key | None,
         measure: Callable[[dict[str, Any]], _Measured] | None,
     ) -> None:
         self._include = include
         self._exclude = exclude
         self._strategy = strategy
-        self._suffix = suffix
+        self._source = source  # what is said of the sources
         self._key = key
         self._measure = measure
         self._matched = False
@@ -132,9 +133,7 @@ class _Inspection:
 
     def _add_folder(self, path: str) -> None:
         try:
-            folder = _errors.call(
-                _WORDS, _reshard.Folder.open, encode(path), encode(self._suffix)
-            )
+            folder = _errors.call(_WORDS, _reshard.Folder.open, {"path": path, **self._source})
         except _errors.NotFoundError as not_ranks:
             self._add_files(path, not_ranks)
             return
@@ -153,7 +152,7 @@ class _Inspection:
             self._add_strategy(path)
             return
         except _errors.Error as error:
-            of_ranks = self._suffix or isinstance(error, _errors.NotFoundError)
+            of_ranks = "suffix" in self._source or isinstance(error, _errors.NotFoundError)
             why = not_ranks if of_ranks else error
         files = []
         if os.path.isdir(path):
@@ -180,14 +179,13 @@ class _Inspection:
                 "include": self._include,
                 "exclude": self._exclude,
             }
-            if self._suffix is not None and os.path.isdir(path):
-                keywords["suffix"] = self._suffix
+            if os.path.isdir(path):
+                keywords |= self._source
             warnings, measured = self._measure(keywords)
             self.warnings += warnings
             self._add_sharded(path, measured)
             return
-        keywords = {"path": path, "strategy": self._strategy, "key": self._key}
-        keywords["suffix"] = self._suffix
+        keywords = {"path": path, "strategy": self._strategy, "key": self._key, **self._source}
         store = _errors.call(
             _WORDS,
             _reshard.Store.open_source,
@@ -256,6 +254,7 @@ def inspect(
     include: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] | None = None,
     suffix: str | None = None,
+    src_format: SourceFormat | None = None,
     key_file: StrPath | None = None,
     key_env: str | None = None,
     strategy: StrPath | None = None,
@@ -283,8 +282,10 @@ def inspect(
             keywords["key"] = key
         return _errors.call(_WORDS, _reshard.measure_values, keywords, threads, watch, _WORDS)
 
+    said = {"suffix": suffix, "src_format": src_format}
+    source = {name: value for name, value in said.items() if value is not None}
     chosen = _Inspection(
-        _patterns(include), _patterns(exclude), strategy, suffix, key, measure if values else None
+        _patterns(include), _patterns(exclude), strategy, source, key, measure if values else None
     )
     try:
         for path in paths:

@@ -26,6 +26,7 @@ Recipe = tuple[Any, Union[str, None], dict[str, Any], _Stamp, bytes]
 
 Source = Union[StrPath, Mapping[int, StrPath]]  # a path, or the file of each rank
 Io = Literal["auto", "map", "pread"]
+SourceFormat = Literal["plain", "huggingface-shards", "mindformers", "dcp", "fsdp"]
 
 
 class Store:
@@ -37,6 +38,7 @@ class Store:
         strategy: StrPath | None,
         *,
         suffix: str | None,
+        src_format: SourceFormat | None,
         group_info: StrPath | Sequence[StrPath],
         key_file: StrPath | None,
         key_env: str | None,
@@ -52,6 +54,7 @@ class Store:
         # As another process opens it again: a key goes there as the name of its place.
         self.how: dict[str, Any] = {
             "suffix": suffix,
+            "src_format": src_format,
             "group_info": tuple(infos),
             "key_file": None if key_file is None else os.fspath(key_file),
             "key_env": key_env,
@@ -61,6 +64,7 @@ class Store:
             "path": self.path,
             "strategy": self.strategy,
             "suffix": suffix,
+            "src_format": src_format,
             "group_info": infos,
             "io": io,
             "key": _keys.read(key_file, key_env),

@@ -66,14 +66,24 @@ nb::tuple InspectFile(const nb::bytes& path, const Key* key, const nb::object& t
   return Inspected(*checkpoint, std::nullopt, takes, words);
 }
 
+constexpr Keyword<ContentOptions> kValues[] = {
+    {"path", [](ContentOptions& o, nb::handle v) { Set(o.source.path, v); }},
+    {"strategy", [](ContentOptions& o, nb::handle v) { Set(o.source.strategy, v); }},
+    {"suffix", [](ContentOptions& o, nb::handle v) { Set(o.source.suffix, v); }},
+    {"include", [](ContentOptions& o, nb::handle v) { Set(o.include, v); }},
+    {"exclude", [](ContentOptions& o, nb::handle v) { Set(o.exclude, v); }},
+    {"key", [](ContentOptions& o, nb::handle v) { o.source.key = KeyOf(nb::cast<const Key*>(v)); }},
+};
+
 // The chosen files in a folder of ranks, or the files of a folder of full tensors.
 class Folder {
  public:
-  static Folder Open(const nb::bytes& path, const nb::bytes& suffix) {
-    const std::string folder = Bytes(path);
-    const std::string ending = Bytes(suffix);
+  static Folder Open(const nb::dict& keywords) {
+    ContentOptions options;
+    Fill<ContentOptions>(options, keywords, kInspectCall,
+                         {std::span<const Keyword<ContentOptions>>(kValues)});
     const WithoutGil released;
-    return Folder(Take(ListRankFiles(folder, ending)));
+    return Folder(Take(ListRankFiles(options.source)));
   }
 
   // (rank, path) of each file.
@@ -160,20 +170,11 @@ nb::tuple BoxOfShard(const std::vector<int64_t>& device_matrix,
   return nb::make_tuple(nb::tuple(nb::cast(box.begin)), nb::tuple(nb::cast(box.extent)));
 }
 
-constexpr Keyword<ContentOptions> kValues[] = {
-    {"path", [](ContentOptions& o, nb::handle v) { Set(o.source.path, v); }},
-    {"strategy", [](ContentOptions& o, nb::handle v) { Set(o.source.strategy, v); }},
-    {"suffix", [](ContentOptions& o, nb::handle v) { Set(o.source.suffix, v); }},
-    {"include", [](ContentOptions& o, nb::handle v) { Set(o.include, v); }},
-    {"exclude", [](ContentOptions& o, nb::handle v) { Set(o.exclude, v); }},
-    {"key", [](ContentOptions& o, nb::handle v) { o.source.key = KeyOf(nb::cast<const Key*>(v)); }},
-};
-
 // (warnings, parameters)
 nb::tuple Values(const nb::dict& keywords, int jobs, const nb::object& watch,
                  const nb::dict& words) {
   ContentOptions options;
-  Fill<ContentOptions>(options, keywords, kNoCall,
+  Fill<ContentOptions>(options, keywords, kInspectCall,
                        {std::span<const Keyword<ContentOptions>>(kValues)});
   const StatisticsReport report = RunWatched(jobs, watch, [&](const RunOptions& run) {
     SetWatched(options.run, run);
@@ -211,7 +212,7 @@ void AddInspection(nb::module_& module) {
       },
       "text"_a);
   nb::class_<Folder>(module, "Folder")
-      .def_static("open", &Folder::Open, "path"_a, "suffix"_a)
+      .def_static("open", &Folder::Open, "keywords"_a)
       .def("files", &Folder::Files)
       .def("warnings", &Folder::Warnings, "words"_a)
       .def("inspect", &Folder::Inspect, "place"_a, "key"_a.none(), "takes"_a, "words"_a);

@@ -121,11 +121,14 @@ constexpr Keyword<OpenOptions> kOpen[] = {
     {"key", [](OpenOptions& o, nb::handle v) { o.key = KeyOf(nb::cast<const Key*>(v)); }},
 };
 
+OptionParts PartsOf(OpenOptions& options) { return {.source = &options}; }
+
 class Store {
  public:
   static Store OpenSource(const nb::dict& keywords) {
     OpenOptions options;
-    Fill<OpenOptions>(options, keywords, kNoCall, {std::span<const Keyword<OpenOptions>>(kOpen)});
+    Fill<OpenOptions>(options, keywords, kInspectCall,
+                      {std::span<const Keyword<OpenOptions>>(kOpen)});
     const WithoutGil released;
     return Store(Take(ShardedCheckpoint::Open(options, options.io)));
   }

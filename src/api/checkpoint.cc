@@ -648,25 +648,25 @@ bool ShardedCheckpoint::HasThreads() const { return state_->source->files().HasR
 
 inline namespace v0_1 {
 
-Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix) {
+Result<RankFiles> ListRankFiles(const SourceSpec& source) {
   return CatchOutOfMemory([&]() -> Result<RankFiles> {
     RankFiles files;
-    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(folder).KindOf(folder));
-    if (kind == PathKind::kDirectory && suffix.empty()) {
-      RESHARD_ASSIGN_OR_RETURN(
-          auto source,
-          OpenOfFamily({.path = folder}, {.opens_any_file = true, .lists_unread = true},
-                       {.lone_parts = LoneParts::kListed}));
-      if (source != nullptr) {
-        files.files = ListFiles(*source);
-        files.warnings = source->warnings();
+    const SourceSpec spec{.path = source.path, .format = source.format};
+    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(spec.path).KindOf(spec.path));
+    if (kind == PathKind::kDirectory && source.suffix.empty()) {
+      RESHARD_ASSIGN_OR_RETURN(auto opened,
+                               OpenOfFamily(spec, {.opens_any_file = true, .lists_unread = true},
+                                            {.lone_parts = LoneParts::kListed}));
+      if (opened != nullptr) {
+        files.files = ListFiles(*opened);
+        files.warnings = opened->warnings();
         files.indexed = std::make_shared<RankFiles::Indexed>();
-        files.indexed->source = std::move(source);
+        files.indexed->source = std::move(opened);
         return files;
       }
     }
-    const std::string path = InRunFolder({.path = folder}, files.notes).path;
-    RESHARD_ASSIGN_OR_RETURN(RankFolder found, FindRankFiles(path, {suffix}));
+    const std::string path = InRunFolder(spec, files.notes).path;
+    RESHARD_ASSIGN_OR_RETURN(RankFolder found, FindRankFiles(path, {source.suffix}));
     files.step = StepText(found.files.front().step);
     for (RankFile& file : found.files) files.files.push_back({file.rank, std::move(file.path)});
     files.warnings = std::move(found.warnings);

@@ -113,8 +113,14 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
 
 Result<bool> OpenedSource::FindAmongFamilies(const SourceSpec& spec, const SourceUse& use) {
   if (use.known != nullptr) return false;
-  if (!spec.files.empty() || !spec.strategy.empty() || IsRankPattern(spec.path)) return false;
+  if (!spec.files.empty() || !spec.strategy.empty() || IsRankPattern(spec.path)) {
+    if (spec.format.value_or(SourceFormat::kPlain) == SourceFormat::kPlain) return false;
+    return InvalidArgumentError(
+        "`source.format` chooses among the files of a folder that say how they are cut; with "
+        "`source.strategy`, `source.files` or a pattern leave it out");
+  }
   SourceRequest request{.path = spec.path,
+                        .format = spec.format,
                         .names = names_,
                         .wants = wants_,
                         .files_may_be_missing = use.opens_any_file,

@@ -128,7 +128,7 @@ Result<bool> LacksStrategies(const SourceSpec& source, const TargetSpec& target)
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source.path).KindOf(source.path));
   if (kind != PathKind::kDirectory) return true;
   RESHARD_ASSIGN_OR_RETURN(const std::optional<ShardedFolder> sharded,
-                           FindShardedFolder(source.path));
+                           FindShardedFolder(source.path, source.format));
   if (sharded) return false;
   RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> folder, FindFullFolder(source.path));
   return !folder.has_value();

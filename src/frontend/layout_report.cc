@@ -290,7 +290,7 @@ Result<RankFiles> FilesOf(const ConvertOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind,
                            Storage::Of(options.source.path).KindOf(options.source.path));
   if (kind != PathKind::kFile && kind != PathKind::kOther) {
-    return ListRankFiles(options.source.path, options.source.suffix);
+    return ListRankFiles(options.source);
   }
   return RankFiles{.files = {{0, options.source.path}}};  // opening it reports the error
 }

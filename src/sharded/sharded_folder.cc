@@ -31,23 +31,45 @@ bool IsRankFolder(const DirectoryEntry& entry) {
   return entry.is_directory && entry.name.starts_with("rank_");
 }
 
+std::string_view KindInWords(SourceFormat format) {
+  switch (format) {
+    case SourceFormat::kHuggingFaceShards:
+      return "shards of PyTorch's HuggingFaceStorageWriter";
+    case SourceFormat::kMindFormers:
+      return "files of a MindFormers 2.0 checkpoint";
+    case SourceFormat::kDcp:
+      return "files of PyTorch's torch.distributed.checkpoint";
+    case SourceFormat::kFsdp:
+      return "files that ranks saved with torch.save";
+    default:
+      return "rank folders or full tensors";
+  }
+}
+
+// The error of a folder with files of several kinds. `own` is one of `kind`. `words` are those of
+// `source.format` for it and for the kind of `others`.
+Status SeveralKinds(const std::string& path, SourceFormat kind, const std::string& own,
+                    const FirstFew& others, std::pair<std::string_view, std::string_view> words) {
+  return MismatchError(fmt::format(
+      "{}: holds {} ({}), and beside them {} of another checkpoint; choose one with "
+      "`source.format={}` or `source.format={}`, or move one of the two into a folder of its own",
+      Escape(path), KindInWords(kind), Escape(own), others.Joined(), words.first, words.second));
+}
+
 Result<std::optional<ShardedFolder>> ShardsIn(const std::string& path, std::string below,
-                                              std::vector<DirectoryEntry> entries) {
-  if (std::none_of(entries.begin(), entries.end(), IsShard)) return std::optional<ShardedFolder>();
+                                              std::vector<DirectoryEntry> entries, bool chosen) {
+  const auto shard = std::find_if(entries.begin(), entries.end(), IsShard);
+  if (shard == entries.end()) return std::optional<ShardedFolder>();
   FirstFew others;
   for (const DirectoryEntry& entry : entries) {
     if (!IsShard(entry) && IsWholeOrOfRanks(entry)) others.Add(Escape(entry.name));
   }
-  if (others.count() > 0) {
-    const auto shard = std::find_if(entries.begin(), entries.end(), IsShard);
-    return MismatchError(fmt::format(
-        "{}: holds shards of PyTorch's HuggingFaceStorageWriter ({}), and beside them {} of "
-        "another checkpoint (PyTorch takes all safetensors files as shards); move one of the two "
-        "into a folder of its own",
-        Escape(PathIn(path, below)), Escape(shard->name), others.Joined()));
+  if (others.count() > 0 && !chosen) {
+    return SeveralKinds(PathIn(path, below), SourceFormat::kHuggingFaceShards, shard->name, others,
+                        {"huggingface-shards", "plain"});
   }
   return std::optional(
-      ShardedFolder{ShardedFamily::kHuggingFaceShards, std::move(below), std::move(entries)});
+      ShardedFolder{SourceFormat::kHuggingFaceShards, std::move(below), std::move(entries)});
 }
 
 bool IsOfMindFormers(const DirectoryEntry& entry) {
@@ -63,21 +85,19 @@ bool IsTorchRank(const DirectoryEntry& entry) {
   return !entry.is_directory && ParseTorchRankName(entry.name).has_value();
 }
 
-// Returns the folder of files of torch.save, if these are its entries.
+// Returns the folder of files of torch.save, which these entries have.
 Result<std::optional<ShardedFolder>> TorchRanksIn(const std::string& path,
-                                                  std::vector<DirectoryEntry> entries) {
+                                                  std::vector<DirectoryEntry> entries,
+                                                  bool chosen) {
   FirstFew others;
   for (const DirectoryEntry& entry : entries) {
     if (IsWholeOrOfRanks(entry)) others.Add(Escape(entry.name));
   }
-  if (others.count() > 0) {
+  if (others.count() > 0 && !chosen) {
     const auto rank = std::find_if(entries.begin(), entries.end(), IsTorchRank);
-    return MismatchError(fmt::format(
-        "{}: holds files that ranks saved with torch.save ({}), and beside them {} of another "
-        "checkpoint; move one of the two into a folder of its own",
-        Escape(path), Escape(rank->name), others.Joined()));
+    return SeveralKinds(path, SourceFormat::kFsdp, rank->name, others, {"fsdp", "plain"});
   }
-  return std::optional(ShardedFolder{ShardedFamily::kTorchRanks, "", std::move(entries)});
+  return std::optional(ShardedFolder{SourceFormat::kFsdp, "", std::move(entries)});
 }
 
 bool IsDcpMetadata(const DirectoryEntry& entry) {
@@ -89,22 +109,21 @@ bool IsDcpData(const DirectoryEntry& entry) {
   return !entry.is_directory && entry.name.ends_with(kDcpExtension);
 }
 
-// Returns the folder of a DCP checkpoint, if these are its entries. Megatron puts a file of
+// Returns the folder of a DCP checkpoint, which these entries have. Megatron puts a file of
 // torch.save beside it, and a metadata.json.
 Result<std::optional<ShardedFolder>> DcpIn(const std::string& path, std::string below,
-                                           std::vector<DirectoryEntry> entries) {
-  const auto metadata = std::find_if(entries.begin(), entries.end(), IsDcpMetadata);
+                                           std::vector<DirectoryEntry> entries, bool chosen) {
   FirstFew others;
   for (const DirectoryEntry& entry : entries) {
     if (IsWholeOrOfRanks(entry) || IsTorchRank(entry)) others.Add(Escape(entry.name));
   }
-  if (others.count() > 0) {
-    return MismatchError(fmt::format(
-        "{}: holds a checkpoint of PyTorch's torch.distributed.checkpoint ({}), and beside it {} "
-        "of another one; move one of the two into a folder of its own",
-        Escape(PathIn(path, below)), Escape(metadata->name), others.Joined()));
+  if (others.count() > 0 && !chosen) {
+    const auto metadata = std::find_if(entries.begin(), entries.end(), IsDcpMetadata);
+    const bool of_ranks = std::any_of(entries.begin(), entries.end(), IsTorchRank);
+    return SeveralKinds(PathIn(path, below), SourceFormat::kDcp, metadata->name, others,
+                        {"dcp", of_ranks ? "fsdp" : "plain"});
   }
-  return std::optional(ShardedFolder{ShardedFamily::kDcp, std::move(below), std::move(entries)});
+  return std::optional(ShardedFolder{SourceFormat::kDcp, std::move(below), std::move(entries)});
 }
 
 bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
@@ -115,29 +134,31 @@ bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
 
 // Returns the folder of one MindFormers checkpoint, if these are its entries.
 Result<std::optional<ShardedFolder>> MindFormersIn(const std::string& path, std::string below,
-                                                   std::vector<DirectoryEntry> entries) {
+                                                   std::vector<DirectoryEntry> entries,
+                                                   bool chosen) {
   const auto file = std::find_if(entries.begin(), entries.end(), IsOfMindFormers);
   if (file == entries.end()) return std::optional<ShardedFolder>();
-  const auto other = std::find_if(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
-    return IsRankFolder(entry) || (!entry.is_directory && IsHuggingFaceIndex(entry.name));
-  });
-  if (other != entries.end()) {
-    return MismatchError(fmt::format(
-        "{}: holds files of a MindFormers 2.0 checkpoint ({}), and beside them {} of another one; "
-        "move one of the two into a folder of its own",
-        Escape(PathIn(path, below)), Escape(file->name), Escape(other->name)));
+  FirstFew others;
+  for (const DirectoryEntry& entry : entries) {
+    if (IsRankFolder(entry) || (!entry.is_directory && IsHuggingFaceIndex(entry.name))) {
+      others.Add(Escape(entry.name));
+    }
+  }
+  if (others.count() > 0 && !chosen) {
+    return SeveralKinds(PathIn(path, below), SourceFormat::kMindFormers, file->name, others,
+                        {"mindformers", "plain"});
   }
   return std::optional(
-      ShardedFolder{ShardedFamily::kMindFormers, std::move(below), std::move(entries)});
+      ShardedFolder{SourceFormat::kMindFormers, std::move(below), std::move(entries)});
 }
 
 // Returns the checkpoint in the folder `folder` of Megatron, which is there.
-Result<std::optional<ShardedFolder>> MegatronIn(const std::string& path,
-                                                const std::string& folder) {
+Result<std::optional<ShardedFolder>> MegatronIn(const std::string& path, const std::string& folder,
+                                                bool chosen) {
   const std::string inner = PathIn(path, folder);
   RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> inside, Storage::Of(path).List(inner));
   if (std::any_of(inside.begin(), inside.end(), IsDcpMetadata)) {
-    return DcpIn(path, folder + "/", std::move(inside));
+    return DcpIn(path, folder + "/", std::move(inside), chosen);
   }
   RESHARD_RETURN_IF_ERROR(CheckFamilyIsRead(inner, inside));
   return NotFoundError(fmt::format(
@@ -166,16 +187,17 @@ Status NoneOfIteration(const std::string& path, const std::vector<DirectoryEntry
 // Returns the latest checkpoint of a folder that has kLatestIteration. MindFormers, Megatron and
 // verl write one, and name the folders of their checkpoints each in its own way.
 Result<std::optional<ShardedFolder>> LatestIn(const std::string& path,
-                                              const std::vector<DirectoryEntry>& entries) {
+                                              const std::vector<DirectoryEntry>& entries,
+                                              bool chosen) {
   constexpr uint64_t kLongest = 64;
   const std::string release = "release";  // of Megatron, without a number
   const Storage& storage = Storage::Of(path);
   const auto rank = std::find_if(entries.begin(), entries.end(), IsRankFolder);
-  if (rank != entries.end()) {
+  if (rank != entries.end() && !chosen) {
     return MismatchError(fmt::format(
         "{}: holds checkpoints of several iterations ({}), and beside them {}; give the folder of "
-        "one checkpoint, or a pattern such as {}",
-        Escape(path), kLatestIteration, Escape(rank->name), Escape(PathIn(path, "rank_{rank}"))));
+        "one checkpoint, or `source.format=plain` for the folders of ranks",
+        Escape(path), kLatestIteration, Escape(rank->name)));
   }
   const std::string tracker = PathIn(path, kLatestIteration);
   RESHARD_ASSIGN_OR_RETURN(const std::string content, storage.ReadWhole(tracker, kLongest));
@@ -186,7 +208,7 @@ Result<std::optional<ShardedFolder>> LatestIn(const std::string& path,
     });
   };
   if (!number && content.substr(0, content.find('\n')) == release) {
-    if (has_folder(release)) return MegatronIn(path, release);
+    if (has_folder(release)) return MegatronIn(path, release, chosen);
     return NoneOfIteration(path, entries, {release});
   }
   if (!number) {
@@ -199,18 +221,47 @@ Result<std::optional<ShardedFolder>> LatestIn(const std::string& path,
     const std::string inner = PathIn(path, folder);
     RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> inside, storage.List(inner));
     RESHARD_ASSIGN_OR_RETURN(std::optional<ShardedFolder> found,
-                             MindFormersIn(path, folder + "/", std::move(inside)));
+                             MindFormersIn(path, folder + "/", std::move(inside), chosen));
     if (found) return found;
     return NotFoundError(fmt::format(
         "{}: expected files such as model-0000000-0000001.safetensors, found none", Escape(inner)));
   }
-  if (has_folder(megatron)) return MegatronIn(path, megatron);
+  if (has_folder(megatron)) return MegatronIn(path, megatron, chosen);
   const std::string verl = fmt::format("global_step_{}", *number);
   if (!has_folder(verl)) return NoneOfIteration(path, entries, {folder, megatron, verl});
   return MismatchError(fmt::format(
       "{}: names the folder {} of verl, which has a folder for each model; give one with files "
       "such as model_world_size_8_rank_0.pt, such as {}",
       Escape(tracker), verl, Escape(PathIn(path, verl + "/actor"))));
+}
+
+// Returns the folder of a family among these entries of `path`, but not below it.
+Result<std::optional<ShardedFolder>> FamilyAmong(const std::string& path,
+                                                 const std::vector<DirectoryEntry>& entries,
+                                                 std::optional<SourceFormat> format) {
+  const bool chosen = format.has_value();
+  const auto may_be = [&](SourceFormat family) { return format.value_or(family) == family; };
+  const auto has = [&](bool (*is)(const DirectoryEntry&)) {
+    return std::any_of(entries.begin(), entries.end(), is);
+  };
+  // Other programs have hidden files of that name, too.
+  if (may_be(SourceFormat::kDcp) && has(IsDcpMetadata) &&
+      (chosen || has(IsDcpData) || !has(IsWholeOrOfRanks))) {
+    return DcpIn(path, "", entries, chosen);
+  }
+  if (may_be(SourceFormat::kFsdp) && has(IsTorchRank)) return TorchRanksIn(path, entries, chosen);
+  if (Has(entries, kLatestIteration) && (chosen || !has(IsWhole))) {
+    return LatestIn(path, entries, chosen);
+  }
+  if (!chosen) RESHARD_RETURN_IF_ERROR(CheckFamilyIsRead(path, entries));
+  // One file alone is as good as a file of full tensors.
+  const auto files = std::count_if(entries.begin(), entries.end(), IsOfMindFormers);
+  const bool is_set = chosen || files > 1 || Has(entries, kMindFormersMetadataFile);
+  if (may_be(SourceFormat::kMindFormers) && files > 0 && is_set) {
+    return MindFormersIn(path, "", entries, chosen);
+  }
+  if (may_be(SourceFormat::kHuggingFaceShards)) return ShardsIn(path, "", entries, chosen);
+  return std::optional<ShardedFolder>();
 }
 
 }  // namespace
@@ -221,42 +272,34 @@ bool IsWholeOrOfRanks(const DirectoryEntry& entry) {
          (IsHuggingFaceIndex(entry.name) || ContainerNamed(entry.name) != nullptr);
 }
 
-Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path) {
+Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path,
+                                                       std::optional<SourceFormat> format) {
   const Storage& storage = Storage::Of(path);
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, storage.KindOf(path));
-  if (kind != PathKind::kDirectory) {
-    RESHARD_RETURN_IF_ERROR(CheckFileStandsAlone(path));
-    return std::optional<ShardedFolder>();
+  const bool is_folder = kind == PathKind::kDirectory;
+  if (!is_folder) RESHARD_RETURN_IF_ERROR(CheckFileStandsAlone(path));
+  std::optional<ShardedFolder> found;
+  if (format == SourceFormat::kPlain || (!is_folder && !format)) return found;
+  std::vector<DirectoryEntry> entries;
+  if (is_folder) {
+    RESHARD_ASSIGN_OR_RETURN(entries, storage.List(path));
+    RESHARD_ASSIGN_OR_RETURN(found, FamilyAmong(path, entries, format));
   }
-  RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(path));
-  // Other programs have hidden files of that name, too.
-  if (std::any_of(entries.begin(), entries.end(), IsDcpMetadata) &&
-      (std::any_of(entries.begin(), entries.end(), IsDcpData) ||
-       std::none_of(entries.begin(), entries.end(), IsWholeOrOfRanks))) {
-    return DcpIn(path, "", std::move(entries));
-  }
-  if (std::any_of(entries.begin(), entries.end(), IsTorchRank)) {
-    return TorchRanksIn(path, std::move(entries));
-  }
-  if (Has(entries, kLatestIteration) && std::none_of(entries.begin(), entries.end(), IsWhole)) {
-    return LatestIn(path, entries);
-  }
-  RESHARD_RETURN_IF_ERROR(CheckFamilyIsRead(path, entries));
-  const bool has_metadata = Has(entries, kMindFormersMetadataFile);
-  const auto files = std::count_if(entries.begin(), entries.end(), IsOfMindFormers);
-  // One file alone is as good as a file of full tensors.
-  if (files > 1 || (has_metadata && files > 0)) return MindFormersIn(path, "", std::move(entries));
-  const bool has_own = std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
-    return IsShard(entry) || IsWholeOrOfRanks(entry);
-  });
-  if (has_own) return ShardsIn(path, "", std::move(entries));
+  const bool has_own = std::any_of(entries.begin(), entries.end(), IsWholeOrOfRanks);
   const bool has_below = std::any_of(
       entries.begin(), entries.end(),
       [](const DirectoryEntry& entry) { return entry.is_directory && entry.name == kShardsBelow; });
-  if (!has_below) return std::optional<ShardedFolder>();
-  const std::string below(kShardsBelow);
-  RESHARD_ASSIGN_OR_RETURN(entries, storage.List(PathIn(path, below)));
-  return ShardsIn(path, below + "/", std::move(entries));
+  const bool may_be_shards =
+      format.value_or(SourceFormat::kHuggingFaceShards) == SourceFormat::kHuggingFaceShards;
+  if (!found && has_below && may_be_shards && (format || !has_own)) {
+    const std::string below(kShardsBelow);
+    RESHARD_ASSIGN_OR_RETURN(entries, storage.List(PathIn(path, below)));
+    RESHARD_ASSIGN_OR_RETURN(found, ShardsIn(path, below + "/", entries, format.has_value()));
+  }
+  if (!format || (found && found->family == *format)) return found;
+  return NotFoundError(fmt::format("{}: `source.format` says {}, found {}; give another one",
+                                   Escape(path), KindInWords(*format),
+                                   found ? KindInWords(found->family) : "none"));
 }
 
 }  // namespace reshard

@@ -9,20 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/os/path_kind.h"
 
 namespace reshard {
 
-enum class ShardedFamily {
-  kHuggingFaceShards,  // of PyTorch's HuggingFaceStorageWriter
-  kMindFormers,        // checkpoint 2.0
-  kDcp,                // of PyTorch's distributed checkpoint
-  kTorchRanks,         // a file of torch.save for each rank of FSDP
-};
-
 struct ShardedFolder {
-  ShardedFamily family = ShardedFamily::kHuggingFaceShards;
+  SourceFormat family = SourceFormat::kHuggingFaceShards;  // never kPlain
   std::string below;  // the folder with the files, below the path that was given; "" or with a '/'
   std::vector<DirectoryEntry> entries;  // of that folder
 };
@@ -32,14 +26,15 @@ bool IsWholeOrOfRanks(const DirectoryEntry& entry);
 
 // Returns the kind of the folder `path`, or of its folder sharded/ if it has no checkpoint files of
 // its own, or of the latest checkpoint in a folder of MindFormers or Megatron. Returns no value for
-// other paths. Errors:
-//   kMismatch: the folder has files of another family, too; `path` is one file of DCP; the latest
-//     checkpoint has several models
+// other paths. With `format`, files of other kinds do not count, and kPlain has no value. Errors:
+//   kMismatch: the folder has files of another family, too, and there is no `format`; `path` is one
+//     file of DCP; the latest checkpoint has several models
 //   kUnsupported: as CheckFamilyIsRead and CheckFileStandsAlone
 //   kCorrupt: the file that names the latest checkpoint has other content
-//   kNotFound: that checkpoint is not there
+//   kNotFound: that checkpoint is not there, or nothing of `format`
 //   as Storage::List
-Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path);
+Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path,
+                                                       std::optional<SourceFormat> format);
 
 }  // namespace reshard
 

@@ -14,13 +14,13 @@ namespace {
 
 using FamilyReader = Result<FoundSource> (*)(const ShardedFolder&, const SourceRequest&);
 
-FamilyReader ReaderOf(ShardedFamily family) {
+FamilyReader ReaderOf(SourceFormat family) {
   switch (family) {
-    case ShardedFamily::kMindFormers:
+    case SourceFormat::kMindFormers:
       return ReadMindFormers;
-    case ShardedFamily::kTorchRanks:
+    case SourceFormat::kFsdp:
       return ReadTorchRanks;
-    case ShardedFamily::kDcp:
+    case SourceFormat::kDcp:
       return ReadDcp;
     default:
       return ReadShards;
@@ -31,7 +31,7 @@ FamilyReader ReaderOf(ShardedFamily family) {
 
 Result<std::optional<FoundSource>> FindShardedSource(const SourceRequest& request) {
   RESHARD_ASSIGN_OR_RETURN(const std::optional<ShardedFolder> folder,
-                           FindShardedFolder(request.path));
+                           FindShardedFolder(request.path, request.format));
   if (!folder) return std::optional<FoundSource>();
   RESHARD_ASSIGN_OR_RETURN(FoundSource found, ReaderOf(folder->family)(*folder, request));
   return std::optional(std::move(found));

@@ -83,6 +83,7 @@ struct FoundSource {
 // A place to look for a family, and the wanted tensors.
 struct SourceRequest {
   const std::string& path;  // one that is no pattern, of a source without a strategy
+  std::optional<SourceFormat> format = {};  // SourceSpec::format
   const NamesInFiles& names;
   // Whether the tensor of a (new) name is wanted; others may be missing. Null: all are wanted.
   std::function<bool(std::string_view)> wants;

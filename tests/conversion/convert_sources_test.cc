@@ -107,7 +107,7 @@ TEST_F(ConvertSourcesTest, FilesSideBySideMayLieBesideTheTarget) {
 TEST_F(ConvertSourcesTest, OthersTakePatternsToo) {
   CopyTo("run/node{}/CKP.ckpt");
   const std::string pattern = Path("run/node{rank}/CKP.ckpt");
-  const auto files = ListRankFiles(pattern, "");
+  const auto files = ListRankFiles({.path = pattern});
   ASSERT_TRUE(files.ok()) << files.status().message();
   EXPECT_EQ(files->files.at(3).path, Path("run/node3/CKP.ckpt"));
   ContentOptions options;

@@ -241,7 +241,7 @@ TEST(PlanScaleTest, InspectingManyRanksReadsHeadersOnly) {
   const auto bytes = WriteSample({.folder = path, .model = model, .sparse = true});
   ASSERT_TRUE(bytes.ok()) << bytes.status().message();
   ASSERT_GT(*bytes, uint64_t{64} << 30);
-  const auto ranks = ListRankFiles(path, "");
+  const auto ranks = ListRankFiles({.path = path});
   ASSERT_TRUE(ranks.ok());
   ASSERT_EQ(ranks->files.size(), 64U);
 

@@ -532,7 +532,7 @@ TEST_F(TorchRanksTest, OneFileAloneIsListedOfAnIndex) {
   work_.Write("indexed/part.bin", RankFile("01234567", "same"));
   work_.Write("indexed/pytorch_model.bin.index.json",
               R"({"weight_map":{"w":"part.bin","plain":"part.bin"}})");
-  const auto files = ListRankFiles(work_.path() / "indexed", "");
+  const auto files = ListRankFiles({.path = work_.path() / "indexed"});
   ASSERT_TRUE(files.ok()) << files.status().message();
   EXPECT_THAT(files->warnings, testing::Contains(Says(WarningCode::kMissingRanks,
                                                       Naming("part.bin", "\"w\"", "[4]"))));

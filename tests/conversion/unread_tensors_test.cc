@@ -133,7 +133,7 @@ TEST_F(UnreadTensorsTest, OfAnIndexedFolder) {
               R"({"weight_map":{"w":"pytorch_model-00001-of-00001.bin",)"
               R"("t":"pytorch_model-00001-of-00001.bin"}})");
   const std::string path = work_.path() / "in";
-  const auto listed = ListRankFiles(path, "");
+  const auto listed = ListRankFiles({.path = path});
   ASSERT_TRUE(listed.ok()) << listed.status().message();
   EXPECT_THAT(listed->warnings, Contains(Says(WarningCode::kLeftOut, Naming("\"t\""))));
   const auto file = Checkpoint::Open(*listed, 0);

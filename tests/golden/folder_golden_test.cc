@@ -251,7 +251,7 @@ TEST_F(HuggingFaceFolderTest, ATensorThatTheIndexLacksIsLeftOutWithAWarning) {
 
 // Listing has parsed all headers, for the check against the index.
 TEST_F(HuggingFaceFolderTest, ListedFilesAreIndexedOnce) {
-  const auto listed = ListRankFiles(options_.source.path, "");
+  const auto listed = ListRankFiles({.path = options_.source.path});
   ASSERT_TRUE(listed.ok()) << listed.status().message();
   ASSERT_GT(listed->files.size(), 1U);
   for (size_t place = 0; place < listed->files.size(); ++place) {

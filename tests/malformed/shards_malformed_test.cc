@@ -109,7 +109,7 @@ TEST_P(ShardsMalformedTest, IsRefused) {
     EXPECT_THAT(status.message(), HasSubstr(word));
   }
   EXPECT_FALSE(fs::exists(work_.path() / "out"));
-  EXPECT_EQ(ListRankFiles(work_.path() / "in", "").status().message(), status.message());
+  EXPECT_EQ(ListRankFiles({.path = work_.path() / "in"}).status().message(), status.message());
 }
 
 const std::vector<Row> kRows = {

@@ -317,6 +317,10 @@ Status InspectCommand::CheckOptions() const {
   return {};
 }
 
+SourceSpec InspectCommand::SourceOf(const std::string& path) const {
+  return {.path = path, .strategy = strategy_, .format = format_, .suffix = suffix_, .key = key_};
+}
+
 int InspectCommand::Run() {
   SetOwnWords({{"source.strategy", "--strategy"}});
   SourceSpec source;
@@ -326,6 +330,7 @@ int InspectCommand::Run() {
   const Status given = table_.ApplyTo(parts);
   if (!given.ok()) return Fail(given);
   suffix_ = source.suffix;
+  format_ = source.format;
   strategy_ = source.strategy.path();
   if (!strategy_.empty()) found_.sharded.emplace();
   if (const Status status = CheckOptions(); !status.ok()) return Fail(status);
@@ -385,7 +390,7 @@ void InspectCommand::InspectFile(const std::string& path) {
 }
 
 void InspectCommand::InspectFolder(const std::string& path) {
-  const Result<RankFiles> ranks = ListRankFiles(path, suffix_);
+  const Result<RankFiles> ranks = ListRankFiles(SourceOf(path));
   if (!ranks.ok()) {
     if (ranks.status().code() != StatusCode::kNotFound) return Report(path, ranks.status());
     return InspectFiles(path, ranks.status());
@@ -446,8 +451,7 @@ void InspectCommand::EndFolder() {
 }
 
 void InspectCommand::InspectTensors(const std::string& path) {
-  const Result<ShardedCheckpoint> checkpoint =
-      ShardedCheckpoint::Open(path, strategy_, suffix_, key_);
+  const Result<ShardedCheckpoint> checkpoint = ShardedCheckpoint::Open(SourceOf(path));
   if (!checkpoint.ok()) return Report(path, checkpoint.status());
   if (!quiet()) PrintNotes(checkpoint->notes());
   Warn(checkpoint->warnings());
@@ -474,8 +478,7 @@ void InspectCommand::InspectTensors(const std::string& path) {
 }
 
 void InspectCommand::InspectShards(const std::string& path) {
-  const Result<ShardedCheckpoint> checkpoint =
-      ShardedCheckpoint::Open(path, strategy_, suffix_, key_);
+  const Result<ShardedCheckpoint> checkpoint = ShardedCheckpoint::Open(SourceOf(path));
   if (!checkpoint.ok()) return Report(path, checkpoint.status());
   if (!quiet()) PrintNotes(checkpoint->notes());
   Warn(checkpoint->warnings());
@@ -489,10 +492,8 @@ void InspectCommand::InspectShards(const std::string& path) {
 
 Result<StatisticsReport> InspectCommand::Measure(const std::string& path) const {
   ContentOptions options;
-  options.source.path = path;
-  options.source.strategy = strategy_;
-  options.source.key = key_;
-  options.source.suffix = IsFolder(path) ? suffix_ : "";
+  options.source = SourceOf(path);
+  if (!IsFolder(path)) options.source.suffix.clear();
   options.run.jobs = jobs_;
   options.include = filter_.include;
   options.exclude = filter_.exclude;

@@ -93,6 +93,7 @@ class InspectCommand : public Command {
   void InspectShards(const std::string& path);
   void InspectTensors(const std::string& path);
   void ShowCheckpoint(const Checkpoint& checkpoint, std::optional<int64_t> rank);
+  SourceSpec SourceOf(const std::string& path) const;
   Result<StatisticsReport> Measure(const std::string& path) const;
   void ShowStrategy(const Strategy& strategy);
   void Warn(const std::vector<Warning>& warnings);
@@ -102,6 +103,7 @@ class InspectCommand : public Command {
   NameFilter filter_;
   TableOptions table_;
   std::string suffix_;
+  std::optional<SourceFormat> format_;
   std::shared_ptr<const EncryptionKey> key_;
   std::string strategy_;
   std::string parameter_;
