@@ -57,9 +57,13 @@ _CONVERTED: dict[str, Callable[[Any], Any]] = {
 
 
 def _own_words(given: Mapping[str, Any]) -> dict[str, str]:
-    """The keys of a call with these keywords. digest and diff have own names for strategies."""
-    names = [name for name in ("strategy", "a_strategy", "b_strategy") if name in given]
-    return {"source.strategy": " or ".join(names)} if names else {}
+    """The names that a call with these keywords has for options. digest and diff have their own."""
+    own = {
+        "source.strategy": ("strategy", "a_strategy", "b_strategy"),
+        "source.format": ("src_format", "a_format", "b_format"),
+    }
+    used = {option: [name for name in names if name in given] for option, names in own.items()}
+    return {option: " or ".join(names) for option, names in used.items() if names}
 
 
 def _run(function: Callable[..., R], given: dict[str, Any]) -> R:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from . import _errors, _exchange, _jobs, _modules
 from ._exchange import Framework
 from ._inspect import inspect
-from ._paths import StrPath
+from ._paths import SourceFormat, StrPath
 from ._progress import Event, ProgressChoice, Watch
 from ._fields import InspectReport
 from ._reports import Layout, size_in_words
-from ._store import WORDS, Io, Source, SourceFormat, Store, again
+from ._store import WORDS, Io, Source, Store, again
 from ._tensor import Piece, Tensor
 
 # The result of get_tensor and read: an array of NumPy unless `framework` says otherwise.
@@ -362,9 +362,9 @@ def open(
     `path` is a folder with rank folders, a pattern with {rank}, a file, a folder of whole
     tensors, or {rank: file}. `strategy` is the strategy file or folder that it was saved with.
     `suffix` is the "-EPOCH_STEP" to take in each rank folder instead of the latest. `src_format`
-    and `group_info` are as for reshard.convert. `key_file` or `key_env` name the key of encrypted files, a file or
-    an environment variable. `io`: "map" or "pread" decide how files are read; "auto" maps them,
-    except on network file systems.
+    and `group_info` are as for reshard.convert. `key_file` or `key_env` name the key of encrypted
+    files, a file or an environment variable. `io`: "map" or "pread" decide how files are read;
+    "auto" maps them, except on network file systems.
 
     `framework` chooses the results of `get_tensor` and `read`: NumPy's arrays, or torch's or
     MindSpore's tensors, each with its own memory. UnsupportedError if that framework is not

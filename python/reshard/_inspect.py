@@ -22,10 +22,9 @@ from ._fields import (
     Totals,
     WarningMessage,
 )
-from ._paths import StrPath, encode
+from ._paths import SourceFormat, StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
 from ._reports import Strategy
-from ._store import SourceFormat
 
 _WORDS = {"source.strategy": "strategy"}
 
@@ -152,7 +151,7 @@ class _Inspection:
             self._add_strategy(path)
             return
         except _errors.Error as error:
-            of_ranks = "suffix" in self._source or isinstance(error, _errors.NotFoundError)
+            of_ranks = self._source.get("suffix") or isinstance(error, _errors.NotFoundError)
             why = not_ranks if of_ranks else error
         files = []
         if os.path.isdir(path):

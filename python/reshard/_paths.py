@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Union
+from typing import Literal, Union
 
 StrPath = Union[str, "os.PathLike[str]"]
+SourceFormat = Literal["plain", "huggingface-shards", "mindformers", "dcp", "fsdp"]
 
 
 def encode(path: StrPath | None) -> bytes:

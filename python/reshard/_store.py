@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from . import _errors, _keys, _modules, _reshard
 from ._guards import is_mapping
 from ._inspect import read_strategy
-from ._paths import StrPath, encode
+from ._paths import SourceFormat, StrPath, encode
 from ._reports import Strategy
 
 # Keywords by the C++ library's names of their options.
@@ -26,7 +26,6 @@ Recipe = tuple[Any, Union[str, None], dict[str, Any], _Stamp, bytes]
 
 Source = Union[StrPath, Mapping[int, StrPath]]  # a path, or the file of each rank
 Io = Literal["auto", "map", "pread"]
-SourceFormat = Literal["plain", "huggingface-shards", "mindformers", "dcp", "fsdp"]
 
 
 class Store:

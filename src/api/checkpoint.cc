@@ -653,7 +653,8 @@ Result<RankFiles> ListRankFiles(const SourceSpec& source) {
     RankFiles files;
     const SourceSpec spec{.path = source.path, .format = source.format};
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(spec.path).KindOf(spec.path));
-    if (kind == PathKind::kDirectory && source.suffix.empty()) {
+    const bool of_family = source.format.value_or(SourceFormat::kPlain) != SourceFormat::kPlain;
+    if (of_family || (kind == PathKind::kDirectory && source.suffix.empty())) {
       RESHARD_ASSIGN_OR_RETURN(auto opened,
                                OpenOfFamily(spec, {.opens_any_file = true, .lists_unread = true},
                                             {.lone_parts = LoneParts::kListed}));

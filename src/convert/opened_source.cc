@@ -47,6 +47,11 @@ Result<std::optional<Strategy>> StrategyOf(const StrategyRef& named, const Memor
 // takes it.
 constexpr std::array<SourceFinder, 2> kFamilies = {FindShardedSource, FindFullSource};
 
+// Whether no family can be there.
+bool IsPlain(const SourceSpec& spec) {
+  return !spec.files.empty() || !spec.strategy.empty() || IsRankPattern(spec.path);
+}
+
 }  // namespace
 
 OpenedSource::OpenedSource(const SourceLimits& limits, std::shared_ptr<const EncryptionKey> key)
@@ -81,6 +86,11 @@ Result<std::unique_ptr<OpenedSource>> OpenOfFamily(const SourceSpec& spec, const
 
 Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, bool may_be_ranks) {
   spec_ = InRunFolder(given, notes_);
+  if (IsPlain(spec_) && spec_.format.value_or(SourceFormat::kPlain) != SourceFormat::kPlain) {
+    return InvalidArgumentError(
+        "`source.format` is for folders whose files say how they are cut; with `source.strategy`, "
+        "`source.files` or a pattern leave it out");
+  }
   lists_unread_ = use.lists_unread;
   const SourceSpec& spec = spec_;
   TakeChoice(use.choice);
@@ -113,12 +123,7 @@ Result<bool> OpenedSource::Open(const SourceSpec& given, const SourceUse& use, b
 
 Result<bool> OpenedSource::FindAmongFamilies(const SourceSpec& spec, const SourceUse& use) {
   if (use.known != nullptr) return false;
-  if (!spec.files.empty() || !spec.strategy.empty() || IsRankPattern(spec.path)) {
-    if (spec.format.value_or(SourceFormat::kPlain) == SourceFormat::kPlain) return false;
-    return InvalidArgumentError(
-        "`source.format` chooses among the files of a folder that say how they are cut; with "
-        "`source.strategy`, `source.files` or a pattern leave it out");
-  }
+  if (IsPlain(spec)) return false;
   SourceRequest request{.path = spec.path,
                         .format = spec.format,
                         .names = names_,

@@ -58,7 +58,8 @@ SourceSpec InRunFolder(const SourceSpec& spec, std::vector<std::string>& notes) 
   notes.push_back(fmt::format("{}: the output folder of a run; its {} are in {}", Escape(spec.path),
                               has_ranks ? "ranks" : "checkpoints", Escape(found.path)));
   // Checkpoints of version 2.0 state their layouts themselves.
-  if (!spec.strategy.empty() || !has_ranks) return found;
+  const bool may_be_ranks = spec.format.value_or(SourceFormat::kPlain) == SourceFormat::kPlain;
+  if (!spec.strategy.empty() || !has_ranks || !may_be_ranks) return found;
   const std::string strategies = PathIn(spec.path, kStrategyFolder);
   if (!HasStrategies(strategies)) return found;
   found.strategy = strategies;

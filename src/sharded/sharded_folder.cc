@@ -31,6 +31,23 @@ bool IsRankFolder(const DirectoryEntry& entry) {
   return entry.is_directory && entry.name.starts_with("rank_");
 }
 
+bool IsOfMindFormers(const DirectoryEntry& entry) {
+  return !entry.is_directory && ParseMindFormersName(entry.name).has_value();
+}
+
+bool IsTorchRank(const DirectoryEntry& entry) {
+  return !entry.is_directory && ParseTorchRankName(entry.name).has_value();
+}
+
+bool IsDcpMetadata(const DirectoryEntry& entry) {
+  return !entry.is_directory &&
+         (entry.name == kDcpMetadataFile || DcpMetadataRank(entry.name).has_value());
+}
+
+bool IsDcpData(const DirectoryEntry& entry) {
+  return !entry.is_directory && entry.name.ends_with(kDcpExtension);
+}
+
 std::string_view KindInWords(SourceFormat format) {
   switch (format) {
     case SourceFormat::kHuggingFaceShards:
@@ -46,34 +63,44 @@ std::string_view KindInWords(SourceFormat format) {
   }
 }
 
-// The error of a folder with files of several kinds. `own` is one of `kind`. `words` are those of
-// `source.format` for it and for the kind of `others`.
-Status SeveralKinds(const std::string& path, SourceFormat kind, const std::string& own,
-                    const FirstFew& others, std::pair<std::string_view, std::string_view> words) {
-  return MismatchError(fmt::format(
-      "{}: holds {} ({}), and beside them {} of another checkpoint; choose one with "
-      "`source.format={}` or `source.format={}`, or move one of the two into a folder of its own",
-      Escape(path), KindInWords(kind), Escape(own), others.Joined(), words.first, words.second));
+// Returns the word of `source.format` for the kind of a file.
+std::string_view WordOf(const DirectoryEntry& entry) {
+  if (IsShard(entry)) return "huggingface-shards";
+  if (IsOfMindFormers(entry)) return "mindformers";
+  if (IsDcpMetadata(entry)) return "dcp";
+  return IsTorchRank(entry) ? "fsdp" : "plain";
+}
+
+// Returns an error if entries of `path` are of others than `kind`, one of which is `own`.
+Status CheckNoOther(const std::string& path, const std::vector<DirectoryEntry>& entries,
+                    SourceFormat kind, const DirectoryEntry& own,
+                    bool (*is_other)(const DirectoryEntry&)) {
+  FirstFew others;
+  const DirectoryEntry* first = nullptr;
+  for (const DirectoryEntry& entry : entries) {
+    if (!is_other(entry)) continue;
+    if (first == nullptr) first = &entry;
+    others.Add(Escape(entry.name));
+  }
+  if (first == nullptr) return {};
+  return MismatchError(
+      fmt::format("{}: holds {} ({}), and beside them {} of another checkpoint; choose one by "
+                  "`source.format` ({} or {}), or move one of the two into a folder of its own",
+                  Escape(path), KindInWords(kind), Escape(own.name), others.Joined(), WordOf(own),
+                  WordOf(*first)));
 }
 
 Result<std::optional<ShardedFolder>> ShardsIn(const std::string& path, std::string below,
                                               std::vector<DirectoryEntry> entries, bool chosen) {
   const auto shard = std::find_if(entries.begin(), entries.end(), IsShard);
   if (shard == entries.end()) return std::optional<ShardedFolder>();
-  FirstFew others;
-  for (const DirectoryEntry& entry : entries) {
-    if (!IsShard(entry) && IsWholeOrOfRanks(entry)) others.Add(Escape(entry.name));
-  }
-  if (others.count() > 0 && !chosen) {
-    return SeveralKinds(PathIn(path, below), SourceFormat::kHuggingFaceShards, shard->name, others,
-                        {"huggingface-shards", "plain"});
+  if (!chosen) {
+    RESHARD_RETURN_IF_ERROR(CheckNoOther(
+        PathIn(path, below), entries, SourceFormat::kHuggingFaceShards, *shard,
+        [](const DirectoryEntry& entry) { return !IsShard(entry) && IsWholeOrOfRanks(entry); }));
   }
   return std::optional(
       ShardedFolder{SourceFormat::kHuggingFaceShards, std::move(below), std::move(entries)});
-}
-
-bool IsOfMindFormers(const DirectoryEntry& entry) {
-  return !entry.is_directory && ParseMindFormersName(entry.name).has_value();
 }
 
 // Whether an entry is of a folder of full tensors, or a shard.
@@ -81,47 +108,27 @@ bool IsWhole(const DirectoryEntry& entry) {
   return !entry.is_directory && IsWholeOrOfRanks(entry) && !IsOfMindFormers(entry);
 }
 
-bool IsTorchRank(const DirectoryEntry& entry) {
-  return !entry.is_directory && ParseTorchRankName(entry.name).has_value();
-}
-
 // Returns the folder of files of torch.save, which these entries have.
 Result<std::optional<ShardedFolder>> TorchRanksIn(const std::string& path,
                                                   std::vector<DirectoryEntry> entries,
                                                   bool chosen) {
-  FirstFew others;
-  for (const DirectoryEntry& entry : entries) {
-    if (IsWholeOrOfRanks(entry)) others.Add(Escape(entry.name));
-  }
-  if (others.count() > 0 && !chosen) {
+  if (!chosen) {
     const auto rank = std::find_if(entries.begin(), entries.end(), IsTorchRank);
-    return SeveralKinds(path, SourceFormat::kFsdp, rank->name, others, {"fsdp", "plain"});
+    RESHARD_RETURN_IF_ERROR(
+        CheckNoOther(path, entries, SourceFormat::kFsdp, *rank, IsWholeOrOfRanks));
   }
   return std::optional(ShardedFolder{SourceFormat::kFsdp, "", std::move(entries)});
-}
-
-bool IsDcpMetadata(const DirectoryEntry& entry) {
-  return !entry.is_directory &&
-         (entry.name == kDcpMetadataFile || DcpMetadataRank(entry.name).has_value());
-}
-
-bool IsDcpData(const DirectoryEntry& entry) {
-  return !entry.is_directory && entry.name.ends_with(kDcpExtension);
 }
 
 // Returns the folder of a DCP checkpoint, which these entries have. Megatron puts a file of
 // torch.save beside it, and a metadata.json.
 Result<std::optional<ShardedFolder>> DcpIn(const std::string& path, std::string below,
                                            std::vector<DirectoryEntry> entries, bool chosen) {
-  FirstFew others;
-  for (const DirectoryEntry& entry : entries) {
-    if (IsWholeOrOfRanks(entry) || IsTorchRank(entry)) others.Add(Escape(entry.name));
-  }
-  if (others.count() > 0 && !chosen) {
+  if (!chosen) {
     const auto metadata = std::find_if(entries.begin(), entries.end(), IsDcpMetadata);
-    const bool of_ranks = std::any_of(entries.begin(), entries.end(), IsTorchRank);
-    return SeveralKinds(PathIn(path, below), SourceFormat::kDcp, metadata->name, others,
-                        {"dcp", of_ranks ? "fsdp" : "plain"});
+    RESHARD_RETURN_IF_ERROR(CheckNoOther(
+        PathIn(path, below), entries, SourceFormat::kDcp, *metadata,
+        [](const DirectoryEntry& entry) { return IsTorchRank(entry) || IsWholeOrOfRanks(entry); }));
   }
   return std::optional(ShardedFolder{SourceFormat::kDcp, std::move(below), std::move(entries)});
 }
@@ -138,15 +145,12 @@ Result<std::optional<ShardedFolder>> MindFormersIn(const std::string& path, std:
                                                    bool chosen) {
   const auto file = std::find_if(entries.begin(), entries.end(), IsOfMindFormers);
   if (file == entries.end()) return std::optional<ShardedFolder>();
-  FirstFew others;
-  for (const DirectoryEntry& entry : entries) {
-    if (IsRankFolder(entry) || (!entry.is_directory && IsHuggingFaceIndex(entry.name))) {
-      others.Add(Escape(entry.name));
-    }
-  }
-  if (others.count() > 0 && !chosen) {
-    return SeveralKinds(PathIn(path, below), SourceFormat::kMindFormers, file->name, others,
-                        {"mindformers", "plain"});
+  if (!chosen) {
+    RESHARD_RETURN_IF_ERROR(CheckNoOther(
+        PathIn(path, below), entries, SourceFormat::kMindFormers, *file,
+        [](const DirectoryEntry& entry) {
+          return IsRankFolder(entry) || (!entry.is_directory && IsHuggingFaceIndex(entry.name));
+        }));
   }
   return std::optional(
       ShardedFolder{SourceFormat::kMindFormers, std::move(below), std::move(entries)});
@@ -250,9 +254,9 @@ Result<std::optional<ShardedFolder>> FamilyAmong(const std::string& path,
     return DcpIn(path, "", entries, chosen);
   }
   if (may_be(SourceFormat::kFsdp) && has(IsTorchRank)) return TorchRanksIn(path, entries, chosen);
-  if (Has(entries, kLatestIteration) && (chosen || !has(IsWhole))) {
-    return LatestIn(path, entries, chosen);
-  }
+  const bool may_be_latest =
+      chosen ? may_be(SourceFormat::kMindFormers) || may_be(SourceFormat::kDcp) : !has(IsWhole);
+  if (may_be_latest && Has(entries, kLatestIteration)) return LatestIn(path, entries, chosen);
   if (!chosen) RESHARD_RETURN_IF_ERROR(CheckFamilyIsRead(path, entries));
   // One file alone is as good as a file of full tensors.
   const auto files = std::count_if(entries.begin(), entries.end(), IsOfMindFormers);
@@ -279,7 +283,8 @@ Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path,
   const bool is_folder = kind == PathKind::kDirectory;
   if (!is_folder) RESHARD_RETURN_IF_ERROR(CheckFileStandsAlone(path));
   std::optional<ShardedFolder> found;
-  if (format == SourceFormat::kPlain || (!is_folder && !format)) return found;
+  const bool is_there = kind != PathKind::kMissing;
+  if (format == SourceFormat::kPlain || (!is_folder && !format) || !is_there) return found;
   std::vector<DirectoryEntry> entries;
   if (is_folder) {
     RESHARD_ASSIGN_OR_RETURN(entries, storage.List(path));
@@ -299,7 +304,9 @@ Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path,
   if (!format || (found && found->family == *format)) return found;
   return NotFoundError(fmt::format("{}: `source.format` says {}, found {}; give another one",
                                    Escape(path), KindInWords(*format),
-                                   found ? KindInWords(found->family) : "none"));
+                                   found       ? KindInWords(found->family)
+                                   : is_folder ? "none"
+                                               : "a file"));
 }
 
 }  // namespace reshard

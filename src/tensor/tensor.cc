@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <utility>
@@ -129,7 +130,8 @@ bool PairwiseDisjoint(const std::vector<const Box*>& boxes, const Group& group, 
 
 // Splits the boxes into groups whose intervals in one dimension do not touch, and examines each
 // group along the next dimension. Two boxes overlap only if no dimension separates them. Boxes that
-// are not separated by any dimension are compared in pairs.
+// are not separated by any dimension are compared in pairs. Returns false, too, if that takes more
+// than MostBoxSteps.
 bool Disjoint(std::vector<const Box*> boxes) {
   uint64_t steps = MostBoxSteps(boxes.size());
   std::vector<Group> groups = {{0, boxes.size(), 0, 0}};
@@ -142,6 +144,10 @@ bool Disjoint(std::vector<const Box*> boxes) {
       if (!PairwiseDisjoint(boxes, group, steps)) return false;
       continue;
     }
+    const size_t size = group.end - group.begin;
+    const uint64_t sorting = size * std::bit_width(size);
+    if (steps < sorting) return false;
+    steps -= sorting;
     const size_t dim = group.dim;
     std::sort(boxes.begin() + static_cast<std::ptrdiff_t>(group.begin),
               boxes.begin() + static_cast<std::ptrdiff_t>(group.end),

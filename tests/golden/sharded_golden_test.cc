@@ -1,17 +1,21 @@
 // Sharded checkpoints that other programs wrote (README.md here), against the tensors that were
 // saved: in whole files, in ranks, as digests.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "reshard/checkpoint.h"
 #include "reshard/compare.h"
 #include "reshard/convert.h"
 #include "reshard/verify.h"
@@ -250,6 +254,170 @@ INSTANTIATE_TEST_SUITE_P(
                  "nothing was executed"}},
         Refused{"dcp/case_025", StatusCode::kMismatch, {".metadata", "1 is missing: __1_0.distcp"}},
         Refused{"dcp/case_026", StatusCode::kCorrupt, {".metadata", "opcode FRAME"}}));
+
+struct Kind {
+  SourceFormat format;
+  fs::path folder;
+};
+
+// Folders with a checkpoint of each kind.
+class SourceFormatTest : public testing::Test {
+ protected:
+  SourceFormatTest() {
+    ConvertOptions options;
+    options.source.path = kCases / "hf_sharded" / "case_001" / "input";
+    options.target.folder = work_.path() / "plain";
+    options.target.format = TargetFormat::kHuggingFace;
+    EXPECT_TRUE(Convert(options).ok());
+    fs::create_directory(work_.path() / "lone");
+    fs::copy(work_.path() / "plain" / "model.safetensors", work_.path() / "lone");
+    kinds_ = {{SourceFormat::kPlain, work_.path() / "lone"},
+              {SourceFormat::kHuggingFaceShards, kCases / "hf_sharded" / "case_000" / "input"},
+              {SourceFormat::kMindFormers,
+               kCases / "mindformers2" / "case_000" / "input" / "iteration_00000012"},
+              {SourceFormat::kDcp, kCases / "dcp" / "case_002" / "input"},
+              {SourceFormat::kFsdp, kCases / "torch_ranks" / "case_000" / "input"}};
+  }
+
+  static Result<std::string> DigestOf(const fs::path& folder,
+                                      std::optional<SourceFormat> format = {}) {
+    const auto report = DigestCheckpoint({.source = {.path = folder, .format = format}});
+    if (!report.ok()) return report.status();
+    return report->digest;
+  }
+
+  const TemporaryFolder work_{MemoryFolder()};
+  std::vector<Kind> kinds_;
+};
+
+TEST_F(SourceFormatTest, ChoosesOneOfTwoKindsInAFolder) {
+  for (const Kind& a : kinds_) {
+    for (const Kind& b : kinds_) {
+      if (a.format >= b.format) continue;
+      const fs::path folder = work_.path() / fmt::format("{}{}", static_cast<int>(a.format),
+                                                         static_cast<int>(b.format));
+      fs::copy(a.folder, folder);
+      fs::copy(b.folder, folder);
+      SCOPED_TRACE(folder);
+      const auto unclear = DigestOf(folder);
+      if (b.format == SourceFormat::kMindFormers) {
+        EXPECT_TRUE(unclear.ok());  // its metadata.json names its files, others get a warning
+      } else {
+        EXPECT_EQ(unclear.status().code(), StatusCode::kMismatch) << unclear.status().message();
+        EXPECT_EQ(unclear.status().option(), "source.format");
+      }
+      for (const Kind& kind : kinds_) {
+        const auto chosen = DigestOf(folder, kind.format);
+        if (&kind == &a || &kind == &b) {
+          ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+          EXPECT_EQ(*chosen, *DigestOf(kind.folder));
+        } else {
+          EXPECT_FALSE(chosen.ok());
+        }
+      }
+    }
+  }
+}
+
+TEST_F(SourceFormatTest, HasToBeThere) {
+  for (const Kind& kind : kinds_) {
+    EXPECT_EQ(*DigestOf(kind.folder, kind.format), *DigestOf(kind.folder));
+    for (const Kind& other : kinds_) {
+      if (&kind == &other) continue;
+      EXPECT_NE(*DigestOf(kind.folder), *DigestOf(other.folder));
+      if (other.format == SourceFormat::kPlain) continue;
+      const auto missing = DigestOf(kind.folder, other.format);
+      EXPECT_EQ(missing.status().code(), StatusCode::kNotFound) << missing.status().message();
+      EXPECT_EQ(missing.status().option(), "source.format");
+    }
+  }
+}
+
+// The file that names the latest checkpoint is of MindFormers and Megatron.
+TEST_F(SourceFormatTest, OfFilesBesideATracker) {
+  const fs::path folder = work_.path() / "tracked";
+  fs::copy(kCases / "mindformers2" / "case_000" / "input", folder, fs::copy_options::recursive);
+  for (const Kind& kind : kinds_) {
+    if (kind.format == SourceFormat::kMindFormers) continue;
+    const fs::path both = work_.path() / fmt::format("tracked{}", static_cast<int>(kind.format));
+    fs::copy(folder, both, fs::copy_options::recursive);
+    fs::copy(kind.folder, both);
+    SCOPED_TRACE(both);
+    for (const Kind& chosen : {kind, kinds_[2]}) {
+      const auto digest = DigestOf(both, chosen.format);
+      ASSERT_TRUE(digest.ok()) << digest.status().message();
+      EXPECT_EQ(*digest, *DigestOf(chosen.folder));
+    }
+  }
+}
+
+TEST_F(SourceFormatTest, OfARunFolderIgnoresItsStrategies) {
+  const fs::path run = work_.path() / "run";
+  fs::create_directories(run / "checkpoint" / "rank_0");
+  fs::create_directories(run / "strategy");
+  std::ofstream(run / "strategy" / "ckpt_strategy_rank_0.ckpt") << "none";
+  fs::copy(kinds_[2].folder, run / "checkpoint");
+  const auto digest = DigestOf(run, SourceFormat::kMindFormers);
+  ASSERT_TRUE(digest.ok()) << digest.status().message();
+  EXPECT_EQ(*digest, *DigestOf(kinds_[2].folder));
+}
+
+TEST_F(SourceFormatTest, OfAPathThatIsNotThereSaysSo) {
+  const auto missing = DigestOf(work_.path() / "gone", SourceFormat::kDcp);
+  EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(missing.status().option(), "");
+}
+
+TEST_F(SourceFormatTest, IsTakenFromTheLastRun) {
+  const fs::path folder = work_.path() / "proved";
+  fs::copy(kinds_[1].folder, folder);
+  fs::copy(kinds_[3].folder, folder);
+  ConvertOptions options;
+  options.source = {.path = folder, .format = SourceFormat::kDcp};
+  options.target = {.folder = work_.path() / "target", .format = TargetFormat::kHuggingFace};
+  for (uint64_t share = 0; share < 2; ++share) {
+    options.shard = {share, 2};
+    const auto report = Convert(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+  }
+  ConversionSpec against;
+  against.source.path = folder;
+  against.target.folder = options.target.folder;
+  const auto proved = VerifyAgainst(against);
+  ASSERT_TRUE(proved.ok()) << proved.status().message();
+  EXPECT_TRUE(proved->equal());
+  EXPECT_THAT(proved->from_origin, testing::Contains("source.format"));
+  against.source.format = SourceFormat::kHuggingFaceShards;
+  const auto other = VerifyAgainst(against);
+  EXPECT_FALSE(other.ok() && other->equal());
+}
+
+TEST_F(SourceFormatTest, IsOfAFolderWithoutAStrategy) {
+  for (const SourceSpec& source :
+       {SourceSpec{.path = "a", .strategy = "s.ckpt", .format = SourceFormat::kDcp},
+        SourceSpec{.path = "rank_{rank}", .format = SourceFormat::kFsdp}}) {
+    const auto report = DigestCheckpoint({.source = source});
+    EXPECT_EQ(report.status().option(), "source.format") << report.status().message();
+  }
+}
+
+TEST_F(SourceFormatTest, CountsForListsToo) {
+  const fs::path folder = work_.path() / "both";
+  fs::copy(kinds_[0].folder, folder);
+  fs::copy(kinds_[4].folder, folder);
+  EXPECT_FALSE(ListRankFiles({.path = folder}).ok());
+  const auto plain = ListRankFiles({.path = folder, .format = SourceFormat::kPlain});
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  EXPECT_EQ(plain->files.size(), 1U);
+  const auto ranks = ListRankFiles({.path = folder, .format = SourceFormat::kFsdp});
+  ASSERT_TRUE(ranks.ok()) << ranks.status().message();
+  EXPECT_EQ(ranks->files.size(), 2U);
+  const auto of_step =
+      ListRankFiles({.path = folder, .format = SourceFormat::kFsdp, .suffix = "-1_100"});
+  ASSERT_TRUE(of_step.ok()) << of_step.status().message();
+  EXPECT_EQ(of_step->files.size(), 2U);
+  EXPECT_FALSE(ListRankFiles({.path = "rank_{rank}", .format = SourceFormat::kFsdp}).ok());
+}
 
 }  // namespace
 }  // namespace reshard

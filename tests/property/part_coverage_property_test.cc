@@ -198,6 +198,22 @@ TEST(PartCoverageTest, SoManyBoxesThatInterlockAreRefused) {
       << status.message();
 }
 
+// A square in strips: the top row, the left column of the rest, and so on.
+std::vector<Box> Strips(int64_t size) {
+  std::vector<Box> boxes;
+  for (int64_t first = 0; first < size; ++first) {
+    boxes.push_back({{first, first}, {1, size - first}});
+    if (first + 1 < size) boxes.push_back({{first + 1, first}, {size - first - 1, 1}});
+  }
+  return boxes;
+}
+
+// Each cut separates one box, and the others are sorted again.
+TEST(PartCoverageTest, SoManyBoxesThatAreCutOffOneByOneAreRefused) {
+  EXPECT_EQ(Checked({200, 200}, Strips(200)).message(), "");
+  EXPECT_EQ(Checked({16'000, 16'000}, Strips(16'000)).code(), StatusCode::kResourceExhausted);
+}
+
 TEST(PartCoverageTest, AHoleAmongManyBoxesThatInterlock) {
   constexpr int64_t kSize = 4'000;
   std::vector<Box> boxes = Rings(kSize);

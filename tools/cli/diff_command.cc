@@ -179,7 +179,8 @@ DiffCommand::DiffCommand(CLI::App& parent)
 }
 
 int DiffCommand::Run() {
-  SetOwnWords({{"source.strategy", "--a-strategy or --b-strategy"}});
+  SetOwnWords({{"source.strategy", "--a-strategy or --b-strategy"},
+               {"source.format", "--a-format or --b-format"}});
   if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
   options_.b.key = options_.a.key;
   const auto print = [this](const DiffReport& report, double seconds) {

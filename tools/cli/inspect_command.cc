@@ -493,7 +493,10 @@ void InspectCommand::InspectShards(const std::string& path) {
 Result<StatisticsReport> InspectCommand::Measure(const std::string& path) const {
   ContentOptions options;
   options.source = SourceOf(path);
-  if (!IsFolder(path)) options.source.suffix.clear();
+  if (!IsFolder(path)) {
+    options.source.suffix.clear();
+    options.source.format.reset();
+  }
   options.run.jobs = jobs_;
   options.include = filter_.include;
   options.exclude = filter_.exclude;
