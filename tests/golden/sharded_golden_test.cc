@@ -275,7 +275,7 @@ class SourceFormatTest : public testing::Test {
               {SourceFormat::kHuggingFaceShards, kCases / "hf_sharded" / "case_000" / "input"},
               {SourceFormat::kMindFormers,
                kCases / "mindformers2" / "case_000" / "input" / "iteration_00000012"},
-              {SourceFormat::kDcp, kCases / "dcp" / "case_002" / "input"},
+              {SourceFormat::kDcp, kCases / "dcp" / "case_004" / "input"},
               {SourceFormat::kFsdp, kCases / "torch_ranks" / "case_000" / "input"}};
   }
 
