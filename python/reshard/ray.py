@@ -249,6 +249,7 @@ def convert(
     force: bool | None = None,
     resume: bool | Literal["verify"] | None = None,
     format: Literal["ckpt", "safetensors", "unified", "huggingface", "hf"] | None = None,
+    src_format: Literal["plain", "huggingface-shards", "mindformers", "dcp", "fsdp"] | None = None,
     suffix: str | None = None,
     name_map: NameMap | None = None,
     group_info: StrPath | Iterable[StrPath] | None = None,

@@ -194,7 +194,7 @@ struct Option {
 // In the order of help.
 std::span<const Option> AllOptions();
 
-// Returns the first option of this name, or null; of those that `call` takes, if it is given.
+// Returns the first option of this name that `call` takes, by default any call; or null.
 const Option* FindOptionNamed(std::string_view name, uint32_t call = ~uint32_t{0});
 
 // Returns how a command line has the option: "--dst-strategy" for "dst_strategy".

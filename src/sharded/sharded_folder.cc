@@ -71,7 +71,7 @@ std::string_view WordOf(const DirectoryEntry& entry) {
   return IsTorchRank(entry) ? "fsdp" : "plain";
 }
 
-// Returns an error if entries of `path` are of others than `kind`, one of which is `own`.
+// Returns an error if the folder `path` has files beside those of `kind`, such as `own`.
 Status CheckNoOther(const std::string& path, const std::vector<DirectoryEntry>& entries,
                     SourceFormat kind, const DirectoryEntry& own,
                     bool (*is_other)(const DirectoryEntry&)) {
@@ -139,7 +139,7 @@ bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
   });
 }
 
-// Returns the folder of one MindFormers checkpoint, if these are its entries.
+// Returns the folder of a MindFormers checkpoint, if it has these entries.
 Result<std::optional<ShardedFolder>> MindFormersIn(const std::string& path, std::string below,
                                                    std::vector<DirectoryEntry> entries,
                                                    bool chosen) {

@@ -118,7 +118,7 @@ bool ShareElements(const Box& a, const Box& b) {
   return true;
 }
 
-// Compares pairs, each of which takes one of `steps`. Returns false, too, if there are too few.
+// Compares pairs. Each takes a step. Returns false, too, if there are too few steps.
 bool PairwiseDisjoint(const std::vector<const Box*>& boxes, const Group& group, uint64_t& steps) {
   for (size_t i = group.begin; i < group.end; ++i) {
     for (size_t j = i + 1; j < group.end; ++j) {
