@@ -7,8 +7,9 @@ python/reshard have what this file writes there.
 import pathlib
 import re
 import sys
+import typing
 
-from reshard import _reshard
+from reshard import _paths, _reshard
 
 PACKAGE = pathlib.Path(__file__).parents[2] / "python" / "reshard"
 # The files, and the keywords that their calls do not have.
@@ -76,6 +77,11 @@ def test_signatures_have_the_options_of_the_table():
         assert written(text, without) == text
     calls = {call for option in _reshard.options() for call in option["calls"]}
     assert sorted(marked[0]) == sorted(calls) and marked[1] == ["convert"]
+
+
+def test_the_kinds_of_sources_are_those_of_the_table():
+    (words,) = {tuple(o["words"]) for o in _reshard.options() if o["word"] == "src_format"}
+    assert words == typing.get_args(_paths.SourceFormat)
 
 
 if __name__ == "__main__" and sys.argv[1:] == ["--bless"]:

@@ -981,6 +981,29 @@ def test_shards_with_holes_are_refused():
         reshard.open(SHARDED / "hf_sharded" / "case_022" / "input")
 
 
+def test_one_of_two_kinds_in_a_folder_is_chosen(tmp_path):
+    folder = shutil.copytree(SHARDED / "torch_ranks" / "case_000" / "input", tmp_path / "mixed")
+    (shard, *_) = sorted((SHARDED / "hf_sharded" / "case_000" / "input").iterdir())
+    shutil.copy(shard, folder / "model.safetensors")
+    for call in (reshard.open, reshard.inspect, reshard.digest):
+        with pytest.raises(reshard.MismatchError, match=r"src_format \(fsdp or plain\)"):
+            call(folder)
+    with pytest.raises(reshard.MismatchError, match=r"a_format or b_format \(fsdp or plain\)"):
+        reshard.diff(folder, folder)
+    fsdp = reshard.open(folder, src_format="fsdp")
+    assert list(fsdp) == ["u"] != list(reshard.open(folder, src_format="plain"))
+    assert list(pickle.loads(pickle.dumps(fsdp))) == ["u"]
+    for values in (False, True):
+        report = reshard.inspect(folder, src_format="fsdp", values=values)
+        assert [file.rank for file in report.checkpoints] == [0, 1]
+    reshard.convert(folder, tmp_path / "whole", format="hf", src_format="fsdp")
+    assert reshard.diff(folder, tmp_path / "whole", a_format="fsdp").equal
+    with pytest.raises(reshard.NotFoundError, match="src_format"):
+        reshard.open(folder, src_format="dcp")
+    with pytest.raises(reshard.InvalidArgumentError, match="src_format"):
+        reshard.open(folder, src_format="other")
+
+
 TORCH_FILES = pathlib.Path(__file__).parents[1] / "golden" / "data" / "torch_files"
 
 
