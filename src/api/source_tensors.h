@@ -11,10 +11,10 @@
 
 #include "reshard/compare.h"
 #include "reshard/status.h"
-#include "src/convert/lone_parts.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/source_checks.h"
 #include "src/plan/parameter_choice.h"
+#include "src/sharded/lone_parts.h"
 #include "src/source/placement.h"
 #include "src/verify/checkpoint_contents.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "src/base/quote.h"
-#include "src/convert/lone_parts.h"
+#include "src/sharded/lone_parts.h"
 
 namespace reshard {
 

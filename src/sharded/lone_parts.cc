@@ -1,4 +1,4 @@
-#include "src/convert/lone_parts.h"
+#include "src/sharded/lone_parts.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 // no tensor, whatever their names.
 //
 // Functions without state; any thread.
-#ifndef RESHARD_SRC_CONVERT_LONE_PARTS_H_
-#define RESHARD_SRC_CONVERT_LONE_PARTS_H_
+#ifndef RESHARD_SRC_SHARDED_LONE_PARTS_H_
+#define RESHARD_SRC_SHARDED_LONE_PARTS_H_
 
 #include <functional>
 #include <string>
@@ -36,4 +36,4 @@ Status CheckHoldsNoPart(const std::string& path, const IndexedFile& file, const 
 
 }  // namespace reshard
 
-#endif  // RESHARD_SRC_CONVERT_LONE_PARTS_H_
+#endif  // RESHARD_SRC_SHARDED_LONE_PARTS_H_
