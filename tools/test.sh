@@ -224,11 +224,6 @@ test_asan() {
   fi
 }
 
-# Builds the tests of the preset tsan that are listed.
-build_tsan_tests() { # TEST...
-  configure tsan && cmake --build --preset tsan --parallel "$jobs" --target "$@"
-}
-
 # All test programs with threads, or a third of them that the seed chooses: AddressSanitizer runs all.
 test_tsan() {
   if [[ $mode == --complete ]]; then
@@ -238,7 +233,7 @@ test_tsan() {
   local chosen
   mapfile -t chosen < <(configure tsan >&2 && ctest --preset tsan --show-only 2>/dev/null |
     awk -v seed="$RESHARD_TEST_SEED" '$2 ~ /^#/ && n++ % 3 == seed % 3 { print $NF }')
-  if run_part tsan-build build_tsan_tests "${chosen[@]}"; then
+  if run_part tsan-build cmake --build --preset tsan --parallel "$jobs" --target "${chosen[@]}"; then
     run_ctest tsan-test tsan --tests-regex "^($(IFS='|' && echo "${chosen[*]}"))\$"
   else
     did_not_run tsan-test "the build failed"

@@ -60,7 +60,7 @@ def _own_words(given: Mapping[str, Any]) -> dict[str, str]:
     """The names that a call with these keywords has for options. digest and diff have their own."""
     own = {
         "source.strategy": ("strategy", "a_strategy", "b_strategy"),
-        "source.format": ("src_format", "a_format", "b_format"),
+        "source.format": ("a_format", "b_format"),
     }
     used = {option: [name for name in names if name in given] for option, names in own.items()}
     return {option: " or ".join(names) for option, names in used.items() if names}

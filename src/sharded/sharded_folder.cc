@@ -63,40 +63,54 @@ std::string_view KindInWords(SourceFormat format) {
   }
 }
 
-// Returns the word of `source.format` for the kind of a file.
-std::string_view WordOf(const DirectoryEntry& entry) {
-  if (IsShard(entry)) return "huggingface-shards";
-  if (IsOfMindFormers(entry)) return "mindformers";
-  if (IsDcpMetadata(entry)) return "dcp";
-  return IsTorchRank(entry) ? "fsdp" : "plain";
+SourceFormat KindOf(const DirectoryEntry& entry) {
+  if (IsShard(entry)) return SourceFormat::kHuggingFaceShards;
+  if (IsOfMindFormers(entry)) return SourceFormat::kMindFormers;
+  if (IsDcpMetadata(entry)) return SourceFormat::kDcp;
+  return IsTorchRank(entry) ? SourceFormat::kFsdp : SourceFormat::kPlain;
 }
 
-// Returns an error if the folder `path` has files beside those of `kind`, such as `own`.
-Status CheckNoOther(const std::string& path, const std::vector<DirectoryEntry>& entries,
-                    SourceFormat kind, const DirectoryEntry& own,
-                    bool (*is_other)(const DirectoryEntry&)) {
-  FirstFew others;
-  const DirectoryEntry* first = nullptr;
-  for (const DirectoryEntry& entry : entries) {
-    if (!is_other(entry)) continue;
-    if (first == nullptr) first = &entry;
-    others.Add(Escape(entry.name));
+// Returns the word of `source.format` for a kind.
+std::string_view WordOf(SourceFormat format) {
+  switch (format) {
+    case SourceFormat::kHuggingFaceShards:
+      return "huggingface-shards";
+    case SourceFormat::kMindFormers:
+      return "mindformers";
+    case SourceFormat::kDcp:
+      return "dcp";
+    case SourceFormat::kFsdp:
+      return "fsdp";
+    default:
+      return "plain";
   }
-  if (first == nullptr) return {};
+}
+
+using IsEntry = bool (*)(const DirectoryEntry& entry);
+
+// Returns an error if the folder `path` has other files beside its own.
+Status CheckNoOther(const std::string& path, const std::vector<DirectoryEntry>& entries,
+                    IsEntry is_own, IsEntry is_other) {
+  const auto first = std::find_if(entries.begin(), entries.end(), is_other);
+  if (first == entries.end()) return {};
+  FirstFew others;
+  for (const DirectoryEntry& entry : entries) {
+    if (is_other(entry)) others.Add(Escape(entry.name));
+  }
+  const DirectoryEntry& own = *std::find_if(entries.begin(), entries.end(), is_own);
   return MismatchError(
       fmt::format("{}: holds {} ({}), and beside them {} of another checkpoint; choose one by "
                   "`source.format` ({} or {}), or move one of the two into a folder of its own",
-                  Escape(path), KindInWords(kind), Escape(own.name), others.Joined(), WordOf(own),
-                  WordOf(*first)));
+                  Escape(path), KindInWords(KindOf(own)), Escape(own.name), others.Joined(),
+                  WordOf(KindOf(own)), WordOf(KindOf(*first))));
 }
 
+// Returns the folder of shards, which these entries have.
 Result<std::optional<ShardedFolder>> ShardsIn(const std::string& path, std::string below,
                                               std::vector<DirectoryEntry> entries, bool chosen) {
-  const auto shard = std::find_if(entries.begin(), entries.end(), IsShard);
-  if (shard == entries.end()) return std::optional<ShardedFolder>();
   if (!chosen) {
     RESHARD_RETURN_IF_ERROR(CheckNoOther(
-        PathIn(path, below), entries, SourceFormat::kHuggingFaceShards, *shard,
+        PathIn(path, below), entries, IsShard,
         [](const DirectoryEntry& entry) { return !IsShard(entry) && IsWholeOrOfRanks(entry); }));
   }
   return std::optional(
@@ -113,9 +127,7 @@ Result<std::optional<ShardedFolder>> TorchRanksIn(const std::string& path,
                                                   std::vector<DirectoryEntry> entries,
                                                   bool chosen) {
   if (!chosen) {
-    const auto rank = std::find_if(entries.begin(), entries.end(), IsTorchRank);
-    RESHARD_RETURN_IF_ERROR(
-        CheckNoOther(path, entries, SourceFormat::kFsdp, *rank, IsWholeOrOfRanks));
+    RESHARD_RETURN_IF_ERROR(CheckNoOther(path, entries, IsTorchRank, IsWholeOrOfRanks));
   }
   return std::optional(ShardedFolder{SourceFormat::kFsdp, "", std::move(entries)});
 }
@@ -125,9 +137,8 @@ Result<std::optional<ShardedFolder>> TorchRanksIn(const std::string& path,
 Result<std::optional<ShardedFolder>> DcpIn(const std::string& path, std::string below,
                                            std::vector<DirectoryEntry> entries, bool chosen) {
   if (!chosen) {
-    const auto metadata = std::find_if(entries.begin(), entries.end(), IsDcpMetadata);
     RESHARD_RETURN_IF_ERROR(CheckNoOther(
-        PathIn(path, below), entries, SourceFormat::kDcp, *metadata,
+        PathIn(path, below), entries, IsDcpMetadata,
         [](const DirectoryEntry& entry) { return IsTorchRank(entry) || IsWholeOrOfRanks(entry); }));
   }
   return std::optional(ShardedFolder{SourceFormat::kDcp, std::move(below), std::move(entries)});
@@ -143,12 +154,12 @@ bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
 Result<std::optional<ShardedFolder>> MindFormersIn(const std::string& path, std::string below,
                                                    std::vector<DirectoryEntry> entries,
                                                    bool chosen) {
-  const auto file = std::find_if(entries.begin(), entries.end(), IsOfMindFormers);
-  if (file == entries.end()) return std::optional<ShardedFolder>();
+  if (std::none_of(entries.begin(), entries.end(), IsOfMindFormers)) {
+    return std::optional<ShardedFolder>();
+  }
   if (!chosen) {
     RESHARD_RETURN_IF_ERROR(CheckNoOther(
-        PathIn(path, below), entries, SourceFormat::kMindFormers, *file,
-        [](const DirectoryEntry& entry) {
+        PathIn(path, below), entries, IsOfMindFormers, [](const DirectoryEntry& entry) {
           return IsRankFolder(entry) || (!entry.is_directory && IsHuggingFaceIndex(entry.name));
         }));
   }
@@ -239,21 +250,25 @@ Result<std::optional<ShardedFolder>> LatestIn(const std::string& path,
       Escape(tracker), verl, Escape(PathIn(path, verl + "/actor"))));
 }
 
-// Returns the folder of a family among these entries of `path`, but not below it.
-Result<std::optional<ShardedFolder>> FamilyAmong(const std::string& path,
-                                                 const std::vector<DirectoryEntry>& entries,
-                                                 std::optional<SourceFormat> format) {
+bool IsFolderOfShards(const DirectoryEntry& entry) {
+  return entry.is_directory && entry.name == kShardsBelow;
+}
+
+// Returns the folder of a family, if the folder `path` with these entries is or has one.
+Result<std::optional<ShardedFolder>> FamilyIn(const std::string& path,
+                                              std::vector<DirectoryEntry> entries,
+                                              std::optional<SourceFormat> format) {
   const bool chosen = format.has_value();
   const auto may_be = [&](SourceFormat family) { return format.value_or(family) == family; };
-  const auto has = [&](bool (*is)(const DirectoryEntry&)) {
-    return std::any_of(entries.begin(), entries.end(), is);
-  };
+  const auto has = [&](IsEntry is) { return std::any_of(entries.begin(), entries.end(), is); };
   // Other programs have hidden files of that name, too.
   if (may_be(SourceFormat::kDcp) && has(IsDcpMetadata) &&
       (chosen || has(IsDcpData) || !has(IsWholeOrOfRanks))) {
-    return DcpIn(path, "", entries, chosen);
+    return DcpIn(path, "", std::move(entries), chosen);
   }
-  if (may_be(SourceFormat::kFsdp) && has(IsTorchRank)) return TorchRanksIn(path, entries, chosen);
+  if (may_be(SourceFormat::kFsdp) && has(IsTorchRank)) {
+    return TorchRanksIn(path, std::move(entries), chosen);
+  }
   const bool may_be_latest =
       chosen ? may_be(SourceFormat::kMindFormers) || may_be(SourceFormat::kDcp) : !has(IsWhole);
   if (may_be_latest && Has(entries, kLatestIteration)) return LatestIn(path, entries, chosen);
@@ -262,10 +277,17 @@ Result<std::optional<ShardedFolder>> FamilyAmong(const std::string& path,
   const auto files = std::count_if(entries.begin(), entries.end(), IsOfMindFormers);
   const bool is_set = chosen || files > 1 || Has(entries, kMindFormersMetadataFile);
   if (may_be(SourceFormat::kMindFormers) && files > 0 && is_set) {
-    return MindFormersIn(path, "", entries, chosen);
+    return MindFormersIn(path, "", std::move(entries), chosen);
   }
-  if (may_be(SourceFormat::kHuggingFaceShards)) return ShardsIn(path, "", entries, chosen);
-  return std::optional<ShardedFolder>();
+  if (!may_be(SourceFormat::kHuggingFaceShards)) return std::optional<ShardedFolder>();
+  if (has(IsShard)) return ShardsIn(path, "", std::move(entries), chosen);
+  if (!has(IsFolderOfShards) || (!chosen && has(IsWholeOrOfRanks))) {
+    return std::optional<ShardedFolder>();
+  }
+  std::string below(kShardsBelow);
+  RESHARD_ASSIGN_OR_RETURN(entries, Storage::Of(path).List(PathIn(path, below)));
+  if (!has(IsShard)) return std::optional<ShardedFolder>();
+  return ShardsIn(path, below + "/", std::move(entries), chosen);
 }
 
 }  // namespace
@@ -285,21 +307,9 @@ Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path,
   std::optional<ShardedFolder> found;
   const bool is_there = kind != PathKind::kMissing;
   if (format == SourceFormat::kPlain || (!is_folder && !format) || !is_there) return found;
-  std::vector<DirectoryEntry> entries;
   if (is_folder) {
-    RESHARD_ASSIGN_OR_RETURN(entries, storage.List(path));
-    RESHARD_ASSIGN_OR_RETURN(found, FamilyAmong(path, entries, format));
-  }
-  const bool has_own = std::any_of(entries.begin(), entries.end(), IsWholeOrOfRanks);
-  const bool has_below = std::any_of(
-      entries.begin(), entries.end(),
-      [](const DirectoryEntry& entry) { return entry.is_directory && entry.name == kShardsBelow; });
-  const bool may_be_shards =
-      format.value_or(SourceFormat::kHuggingFaceShards) == SourceFormat::kHuggingFaceShards;
-  if (!found && has_below && may_be_shards && (format || !has_own)) {
-    const std::string below(kShardsBelow);
-    RESHARD_ASSIGN_OR_RETURN(entries, storage.List(PathIn(path, below)));
-    RESHARD_ASSIGN_OR_RETURN(found, ShardsIn(path, below + "/", entries, format.has_value()));
+    RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, storage.List(path));
+    RESHARD_ASSIGN_OR_RETURN(found, FamilyIn(path, std::move(entries), format));
   }
   if (!format || (found && found->family == *format)) return found;
   return NotFoundError(fmt::format("{}: `source.format` says {}, found {}; give another one",

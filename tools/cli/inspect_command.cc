@@ -318,20 +318,20 @@ Status InspectCommand::CheckOptions() const {
 }
 
 SourceSpec InspectCommand::SourceOf(const std::string& path) const {
-  return {.path = path, .strategy = strategy_, .format = format_, .suffix = suffix_, .key = key_};
+  SourceSpec source = source_;
+  source.path = path;
+  source.key = key_;
+  return source;
 }
 
 int InspectCommand::Run() {
   SetOwnWords({{"source.strategy", "--strategy"}});
-  SourceSpec source;
   OptionParts parts = PartsOf(filter_);
-  parts.source = &source;
+  parts.source = &source_;
   parts.key = &key_;
   const Status given = table_.ApplyTo(parts);
   if (!given.ok()) return Fail(given);
-  suffix_ = source.suffix;
-  format_ = source.format;
-  strategy_ = source.strategy.path();
+  strategy_ = source_.strategy.path();
   if (!strategy_.empty()) found_.sharded.emplace();
   if (const Status status = CheckOptions(); !status.ok()) return Fail(status);
   // The document begins as JsonDocument() without its closing brace. Of lines, each checkpoint has
@@ -428,7 +428,8 @@ void InspectCommand::InspectFiles(const std::string& path, const Status& not_ran
     return Report(path, NotFoundError(Unfinished(path)));
   }
   if (files.empty()) {
-    const bool of_ranks = !suffix_.empty() || strategy.status().code() == StatusCode::kNotFound;
+    const bool of_ranks =
+        !source_.suffix.empty() || strategy.status().code() == StatusCode::kNotFound;
     return Report(path, of_ranks ? not_ranks : strategy.status());
   }
   BeginFolder(path, files.size(), "");

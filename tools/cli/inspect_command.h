@@ -102,8 +102,7 @@ class InspectCommand : public Command {
   std::vector<std::string> paths_;
   NameFilter filter_;
   TableOptions table_;
-  std::string suffix_;
-  std::optional<SourceFormat> format_;
+  SourceSpec source_;  // without its path
   std::shared_ptr<const EncryptionKey> key_;
   std::string strategy_;
   std::string parameter_;
