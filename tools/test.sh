@@ -2,10 +2,10 @@
 # Builds and tests reshard.
 #
 #   tools/test.sh         packages, the dev build and its tests
-#   tools/test.sh --all   the tests of C++ under AddressSanitizer and UndefinedBehaviorSanitizer, and
-#                         ThreadSanitizer; lint; by the release build those that cannot run so, the
-#                         scripts, faults (tests/fault), packages and the wheel in a clean root,
-#                         MindSpore against reshard; of the long suites a sample
+#   tools/test.sh --all   the tests of C++ under AddressSanitizer and UndefinedBehaviorSanitizer; lint;
+#                         by the release build those that cannot run so, the scripts, faults
+#                         (tests/fault), packages in a clean root, MindSpore against reshard; of the long
+#                         suites a sample, and either ThreadSanitizer or the wheel in a clean root
 #   tools/test.sh --complete   the dev build and its tests too, all files of a release, scripts under
 #                         AddressSanitizer, and the long suites whole
 #   tools/test.sh --aarch64    the quick tests, cross-built for aarch64 and run under qemu-user
@@ -224,8 +224,16 @@ test_asan() {
   fi
 }
 
+# Each takes ten minutes: --all has one of them, by the seed, and --complete both.
+has_part() { # tsan | wheel
+  local parts=(tsan wheel)
+  [[ $mode == --complete || ${parts[RESHARD_TEST_SEED % 2]} == "$1" ]] ||
+    { record "$1" "not in the sample of this seed" && false; }
+}
+
 # All test programs with threads, or a third of them that the seed chooses: AddressSanitizer runs all.
 test_tsan() {
+  has_part tsan || return 0
   if [[ $mode == --complete ]]; then
     build_and_test tsan
     return
@@ -278,14 +286,25 @@ check_tidy() {
   fi
 }
 
-# Debian's packages of the release build and the files of a release, where there is nothing else of
-# reshard. With --all, of the release the wheel for this machine alone.
+# Debian's packages of the release build, where there is nothing else of reshard.
+check_packages() {
+  if ((EUID != 0)); then
+    did_not_run packages "needs root, to enter another root"
+  elif ! logged clean-root tools/deps.sh clean-root; then
+    did_not_run packages "the root could not be made, see $logs/clean-root.log"
+  else
+    run_part packages python3 -B tests/package/clean_root_test.py --release build/release \
+      --root "build/roots/$(. /etc/os-release && echo "$VERSION_CODENAME")-$(dpkg --print-architecture).tar"
+  fi
+}
+
+# The files of a release, in clean roots. With --all, the wheel for this machine alone.
 check_release() {
+  has_part wheel || return 0
   local files=("wheel-$(uname -m)") roots=(clean-root) pythons=()
   [[ $mode != --complete ]] || { files=() && roots+=(release-roots) && pythons=(--pythons); }
   if ! run_part release-files tools/release.sh "${files[@]}"; then
     did_not_run wheel "there is none"
-    did_not_run packages "there is no release"
     did_not_run release-roots "there are no files"
     return
   fi
@@ -296,8 +315,6 @@ check_release() {
   elif ! logged roots tools/deps.sh "${roots[@]}"; then
     did_not_run release-roots "the roots could not be made, see $logs/roots.log"
   else
-    run_part packages python3 -B tests/package/clean_root_test.py --release build/release \
-      --root "build/roots/$(. /etc/os-release && echo "$VERSION_CODENAME")-$(dpkg --print-architecture).tar"
     run_part release-roots build/release-env/bin/python -B tests/package/release_test.py \
       --files build/release-files --roots build/roots --gen build/release/bin/reshard-gen "${pythons[@]}"
   fi
@@ -386,6 +403,7 @@ run_all() {
   logged slurm tools/deps.sh slurm
   run_ctest native release -C complete --label-regex "native|cli|lint|install|python|$long_suites" \
     --label-exclude abridged
+  check_packages
   check_release
   check_python_package
   if ! is_installed mindspore; then
@@ -447,7 +465,7 @@ printf '\n%-14s %s\n' part result
 printf '%s\n' "${table[@]}"
 case $mode in
   "") echo "not asked for (--all): format, tidy, asan, tsan, release, fault, packages, differential" ;&
-  --all) echo "not asked for (--complete): the dev build, all release files in all roots, all faults, 1000 random cases" ;&
+  --all) echo "not asked for (--complete): the dev build, ThreadSanitizer whole, all release files in all roots, all faults, 1000 random cases" ;&
   --complete) echo "not asked for (--aarch64): aarch64" ;;
 esac
 echo "$passed passed, $failed failed"

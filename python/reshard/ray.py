@@ -71,21 +71,11 @@ def _share(index: int, count: int, board: Any, keywords: dict[str, Any]) -> Conv
     while True:
         try:
             return _calls.convert(**keywords, shard=(index, count), progress=progress)
-        except _errors.AlreadyExistsError:
-            if time.monotonic() - begin > _LEASE_SECONDS:
-                raise
-            if not _is_locked(keywords["target"], index, count):
+        except _errors.AlreadyExistsError as error:
+            # Of `shard`: a process has the share's lock, perhaps one that has died on another node.
+            if error.option != "shard" or time.monotonic() - begin > _LEASE_SECONDS:
                 raise
             time.sleep(_TRY_SECONDS)
-
-
-def _is_locked(target: StrPath, index: int, count: int) -> bool:
-    """Whether a process has the lock of the share, perhaps one that has died on another node."""
-    try:
-        workers = _calls.status(target).workers
-    except _errors.Error:
-        return False
-    return len(workers) == count and workers[index].state == "running"
 
 
 def _commit(target: StrPath, wait: int | None) -> None:

@@ -113,7 +113,7 @@ Status WorkerJob::Start() {
   if (!had) {
     const std::string holder = worker_lock_->Holder();
     return AlreadyExistsError(fmt::format(
-        "share {}/{} of {} is at work in {}; give each process its own number", worker_->index,
+        "share {}/{} of {} is at work in {}; give each process its own `shard`", worker_->index,
         worker_->count, Escape(target_.path()), holder.empty() ? "another process" : holder));
   }
   worker_lock_->Sign();
