@@ -252,6 +252,7 @@ def make_strategy(
     like: StrPath | None = None,
     src_strategy: StrPath | None = None,
     force: bool | None = None,
+    src_format: Literal["plain", "huggingface-shards", "mindformers", "dcp", "fsdp"] | None = None,
     tp: int | None = None,
     dp: int | None = None,
     pp: int | None = None,

@@ -18,6 +18,7 @@
 #include "reshard/checkpoint.h"
 #include "reshard/compare.h"
 #include "reshard/convert.h"
+#include "reshard/strategy.h"
 #include "reshard/verify.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/says.h"
@@ -390,6 +391,25 @@ TEST_F(SourceFormatTest, IsTakenFromTheLastRun) {
   against.source.format = SourceFormat::kHuggingFaceShards;
   const auto other = VerifyAgainst(against);
   EXPECT_FALSE(other.ok() && other->equal());
+}
+
+TEST_F(SourceFormatTest, IsOfACheckpointThatAStrategyIsMadeLike) {
+  const fs::path folder = work_.path() / "like";
+  fs::copy(kinds_[1].folder, folder);
+  fs::copy(kinds_[3].folder, folder);
+  MakeStrategyOptions make;
+  make.cluster.data_parallel = 2;
+  make.like.path = kinds_[3].folder;
+  make.output = work_.path() / "alone.ckpt";
+  const auto alone = MakeStrategy(make);
+  ASSERT_TRUE(alone.ok()) << alone.status().message();
+  make.like.path = folder;
+  make.output = work_.path() / "chosen.ckpt";
+  EXPECT_EQ(MakeStrategy(make).status().option(), "source.format");
+  make.like.format = SourceFormat::kDcp;
+  const auto chosen = MakeStrategy(make);
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+  EXPECT_EQ(ReadFile(make.output), ReadFile(work_.path() / "alone.ckpt"));
 }
 
 TEST_F(SourceFormatTest, IsOfAFolderWithoutAStrategy) {
