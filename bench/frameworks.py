@@ -6,10 +6,11 @@
 1. Shards of HuggingFaceStorageWriter, a DCP checkpoint, and a file of torch.save for each rank, as
    FSDP2 and verl have them: matrices of 64 MiB over 4 ranks, half cut by rows, half by columns.
    `reshard convert --format huggingface`, with 64 MiB, beside consolidate_safetensors_files,
-   dcp_to_torch_save, torch.load with safetensors' save_file, and `cp -r`, all durable, by turns.
-   Import of torch is not counted. Each result of reshard is compared with safetensors' reading of
-   torch's.
+   dcp_to_torch_save, torch.load with safetensors' save_file, `cp -r`, and the copies alone
+   (bare_pipeline, the fastest of its shapes), all durable, by turns. Import of torch is not
+   counted. Each result of reshard is compared with safetensors' reading of torch's.
 2. `inspect` of a DCP checkpoint of 200,000 chunks beside torch's reading of its .metadata.
+3. `plan` of one of 1,000,000 chunks.
 
 --torch needs torch 2.15 or newer, on the CPU, and safetensors.
 """
@@ -18,13 +19,16 @@ import argparse
 import pathlib
 import shutil
 import statistics
+import subprocess
 import tempfile
 
 import measure
 from measure import GIB, MIB
+from suite import SHAPES
 
 RANKS = 4
 CHUNKS = 200_000
+PLANNED_CHUNKS = 1_000_000
 
 # Each rank writes its parts; arguments: the folder, the number of matrices.
 SAVE = """
@@ -52,27 +56,31 @@ if __name__ == "__main__":
     mp.spawn(save, args=(ranks, folder, matrices), nprocs=ranks)
 """
 
-# The metadata of one tensor of many chunks, in files that are not there.
+# Tensors of 64 chunks, of 64 bytes each; arguments: the folder, the number of chunks. All items are
+# the same.
 MANY_CHUNKS = """
-import sys
-import pickle, torch
+import io, pathlib, pickle, sys
+import torch
 from torch.distributed.checkpoint.metadata import *
 from torch.distributed.checkpoint.filesystem import _StorageInfo
-folder, chunks = sys.argv[1], int(sys.argv[2])
+folder, chunks = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+buffer = io.BytesIO()
+torch.save(torch.zeros(4, 4), buffer)
+item = buffer.getvalue()
 state, stored = {}, {}
 for layer in range(chunks // 64):
     name = f"model.layers.{layer}.mlp.weight"
-    parts = [ChunkStorageMetadata(torch.Size([i * 64, 0]), torch.Size([64, 64])) for i in range(64)]
+    parts = [ChunkStorageMetadata(torch.Size([i * 4, 0]), torch.Size([4, 4])) for i in range(64)]
     properties = TensorProperties(torch.float32)
-    state[name] = TensorStorageMetadata(properties, torch.Size([4096, 64]), parts)
+    state[name] = TensorStorageMetadata(properties, torch.Size([256, 4]), parts)
     for i, part in enumerate(parts):
-        place = _StorageInfo(f"__{i}_0.distcp", 20000 * layer, 20000)
+        place = _StorageInfo(f"__{i}_0.distcp", len(item) * layer, len(item))
         stored[MetadataIndex(name, part.offsets, i)] = place
-with open(f"{folder}/.metadata", "wb") as file:
-    pickle.dump(Metadata(state, None, stored), file)
+(folder / ".metadata").write_bytes(pickle.dumps(Metadata(state, None, stored)))
 for i in range(64):
-    with open(f"{folder}/__{i}_0.distcp", "wb") as file:
-        file.truncate(20000 * (chunks // 64))
+    with (folder / f"__{i}_0.distcp").open("wb") as file:
+        for _ in range(chunks // 64):
+            file.write(item)
 """
 
 # What is timed of PyTorch: a line of code after its imports, and the time into a file.
@@ -150,7 +158,12 @@ def compare(options, work, source, script, theirs):
     ours, copy, said = work / "ours", work / "copy", work / "seconds"
     convert = [options.bin / "reshard", "convert", source, ours, "-q", "--format", "huggingface",
                "--shard-size", "1TB", "--memory-limit", "64M"]
+    listed, bare = work / "copies.txt", work / "bare"
+    with listed.open("w") as file:
+        subprocess.run([options.bin / "copy_list", source, "", "", "huggingface"], check=True,
+                       stdout=file)
     reshard, torch, torch_seconds, copies = [], [], [], []
+    shapes = {shape: [] for shape in SHAPES if not shape.startswith("ring")}
     for _ in range(options.runs):
         for path in (ours, copy, theirs):
             remove(path)
@@ -159,6 +172,10 @@ def compare(options, work, source, script, theirs):
                                   options.matrices]))
         torch_seconds.append(float(said.read_text()))
         copies.append(measure.run(["cp", "-r", source, copy], finish=lambda: measure.sync(copy)))
+        for shape, seconds in shapes.items():
+            remove(bare)
+            command = [options.bin / "bare_pipeline", shape, listed, bare]
+            seconds.append(measure.run(command, finish=lambda: measure.sync(bare)).seconds)
     found = theirs if theirs.is_file() else next(theirs.glob("*.safetensors"))
     measure.run([options.torch, "-c", EQUAL, ours / "model.safetensors", found])
     print(f"{source.name}, {measure.total_bytes(source) / GIB:.2f} GiB, {RANKS} ranks to one file:")
@@ -166,8 +183,9 @@ def compare(options, work, source, script, theirs):
     line("reshard, 64 MiB", seconds, reshard)
     line("PyTorch, without its import", torch_seconds, torch)
     line("cp -r", [usage.seconds for usage in copies], copies)
+    least = min(statistics.median(times) for times in shapes.values())
     print(f"  reshard takes {statistics.median(seconds) / statistics.median(torch_seconds):.2f} of "
-          "PyTorch's time")
+          f"PyTorch's time, {statistics.median(seconds) / least:.2f} of the copies alone")
 
 
 def time_inspect(options, work):
@@ -182,6 +200,16 @@ def time_inspect(options, work):
           "metadata:")
     line("reshard", [usage.seconds for usage in reshard], reshard)
     line("PyTorch reads it, without its import", seconds, torch)
+
+
+def time_plan(options, work):
+    source = work / "dcp"
+    source.mkdir()
+    measure.run([options.torch, "-c", MANY_CHUNKS, source, PLANNED_CHUNKS])
+    plan = [options.bin / "reshard", "plan", source, work / "out", "--format", "huggingface"]
+    plans = [measure.run(plan) for _ in range(options.runs)]
+    print(f"plan of {PLANNED_CHUNKS} chunks:")
+    line("reshard", [usage.seconds for usage in plans], plans)
 
 
 def main():
@@ -203,6 +231,8 @@ def main():
         compare(options, work, work / "ranks", MERGE, work / "merged.safetensors")
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         time_inspect(options, pathlib.Path(folder))
+    with tempfile.TemporaryDirectory(dir=options.work) as folder:
+        time_plan(options, pathlib.Path(folder))
 
 
 if __name__ == "__main__":

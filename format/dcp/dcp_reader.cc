@@ -23,15 +23,23 @@ namespace {
 // Joins the tables of a .metadata, and proves that they fit.
 class DcpResolver {
  public:
-  DcpResolver(const Pickle& pickle, DcpRecords& records, PickleExpansion& expansion,
-              const MemoryCheck& memory)
-      : pickle_(pickle), records_(records), expansion_(expansion), memory_(memory) {}
+  DcpResolver(DcpRecords& records, PickleExpansion& expansion, const MemoryCheck& memory)
+      : records_(records), expansion_(expansion), memory_(memory) {}
 
+  // Takes the tables of a pickle, which is not needed after this.
+  Status TakeTables(const Pickle& pickle) {
+    RESHARD_ASSIGN_OR_RETURN(const PickleValue* const names,
+                             TableOf(pickle, "state_dict_metadata"));
+    RESHARD_ASSIGN_OR_RETURN(const PickleValue* const items, TableOf(pickle, "storage_data"));
+    RESHARD_RETURN_IF_ERROR(TakeNames(pickle, *names));
+    RESHARD_RETURN_IF_ERROR(TakeItems(pickle, *items));
+    numbers_.clear();
+    by_place_.clear();
+    return {};
+  }
+
+  // Of the tables that were taken.
   Result<DcpMetadata> Resolve() && {
-    RESHARD_ASSIGN_OR_RETURN(const PickleValue* const names, TableOf("state_dict_metadata"));
-    RESHARD_ASSIGN_OR_RETURN(const PickleValue* const items, TableOf("storage_data"));
-    RESHARD_RETURN_IF_ERROR(TakeNames(*names));
-    RESHARD_RETURN_IF_ERROR(TakeItems(*items));
     RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, chunk_count_ * sizeof(DcpChunk)));
     made_.chunks.reserve(chunk_count_);
     for (size_t i = 0; i < sources_.size(); ++i) RESHARD_RETURN_IF_ERROR(TakeChunks(i));
@@ -44,8 +52,8 @@ class DcpResolver {
   // An entry of storage_data for a tensor.
   struct Stored {
     uint32_t tensor = 0;
+    uint32_t item = 0;  // a place in the records
     DcpRecords::Numbers offsets;
-    const DcpRecords::Item* item = nullptr;
   };
 
   template <typename... Values>
@@ -56,33 +64,33 @@ class DcpResolver {
   }
 
   // Returns a dict of the metadata.
-  Result<const PickleValue*> TableOf(std::string_view member) const {
-    const PickleValue& top = pickle_.top();
+  static Result<const PickleValue*> TableOf(const Pickle& pickle, std::string_view member) {
+    const PickleValue& top = pickle.top();
     const bool is_metadata =
-        top.kind == PickleKind::kNode && DcpClassOf(pickle_.Global(top)) == DcpClass::kMetadata;
+        top.kind == PickleKind::kNode && DcpClassOf(pickle.Global(top)) == DcpClass::kMetadata;
     if (!is_metadata) {
       return CorruptError(
           fmt::format("top object is {}, expected Metadata; "
                       "nothing was executed",
-                      pickle_.Shown(top)));
+                      pickle.Shown(top)));
     }
-    const PickleValue& state = pickle_.State(top);
+    const PickleValue& state = pickle.State(top);
     const PickleValue* const table =
-        state.kind == PickleKind::kDict ? pickle_.Find(state, member) : nullptr;
+        state.kind == PickleKind::kDict ? pickle.Find(state, member) : nullptr;
     if (table != nullptr && table->kind == PickleKind::kDict) return table;
     return CorruptError(fmt::format("{}: expected a dict, found {}", member,
-                                    table == nullptr ? "none" : pickle_.Shown(*table)));
+                                    table == nullptr ? "none" : pickle.Shown(*table)));
   }
 
   // Takes state_dict_metadata.
-  Status TakeNames(const PickleValue& table) {
-    const std::span<const PickleValue> items = pickle_.Items(table);
+  Status TakeNames(const Pickle& pickle, const PickleValue& table) {
+    const std::span<const PickleValue> items = pickle.Items(table);
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
-      if (items[i].kind != PickleKind::kText || !IsUtf8(pickle_.Text(items[i]))) {
+      if (items[i].kind != PickleKind::kText || !IsUtf8(pickle.Text(items[i]))) {
         return CorruptError(
-            fmt::format("state_dict_metadata: expected a name, found {}", pickle_.Shown(items[i])));
+            fmt::format("state_dict_metadata: expected a name, found {}", pickle.Shown(items[i])));
       }
-      const std::string_view name = pickle_.Text(items[i]);
+      const std::string_view name = pickle.Text(items[i]);
       const DcpRecords::Tensor* const tensor = records_.AsTensor(items[i + 1]);
       const auto number = static_cast<uint32_t>(sources_.size());
       if (!numbers_.try_emplace(name, tensor == nullptr ? kNoTensor : number).second) {
@@ -90,21 +98,20 @@ class DcpResolver {
       }
       if (tensor != nullptr) {
         RESHARD_RETURN_IF_ERROR(TakeTensor(name, *tensor));
-      } else if (IsObject(items[i + 1])) {
+      } else if (IsObject(pickle, items[i + 1])) {
         made_.objects.push_back({std::string(name)});
       } else {
         return UnsupportedError(
             fmt::format("{}: expected TensorStorageMetadata or BytesStorageMetadata, found {}",
-                        Quote(name), pickle_.Shown(items[i + 1])));
+                        Quote(name), pickle.Shown(items[i + 1])));
       }
       if (i % kMemoryCheckInterval == 0) RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
     }
     return {};
   }
 
-  bool IsObject(const PickleValue& value) const {
-    return value.kind == PickleKind::kNode &&
-           DcpClassOf(pickle_.Global(value)) == DcpClass::kObject;
+  static bool IsObject(const Pickle& pickle, const PickleValue& value) {
+    return value.kind == PickleKind::kNode && DcpClassOf(pickle.Global(value)) == DcpClass::kObject;
   }
 
   Status TakeTensor(std::string_view name, const DcpRecords::Tensor& source) {
@@ -126,20 +133,20 @@ class DcpResolver {
   }
 
   // Takes storage_data. Entries of names without metadata have no meaning.
-  Status TakeItems(const PickleValue& table) {
-    const std::span<const PickleValue> items = pickle_.Items(table);
+  Status TakeItems(const Pickle& pickle, const PickleValue& table) {
+    const std::span<const PickleValue> items = pickle.Items(table);
     RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, items.size() / 2 * sizeof(Stored)));
     stored_.reserve(items.size() / 2);
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
       const DcpRecords::Index* const index = records_.AsIndex(items[i]);
-      const DcpRecords::Item* const item = records_.AsItem(items[i + 1]);
-      if (index == nullptr || item == nullptr) {
+      const std::optional<uint32_t> item = DcpRecords::ItemPlace(items[i + 1]);
+      if (index == nullptr || !item) {
         return UnsupportedError(
             fmt::format("storage_data: expected MetadataIndex and _StorageInfo, found {} and {}",
-                        pickle_.Shown(items[i]), pickle_.Shown(items[i + 1])));
+                        pickle.Shown(items[i]), pickle.Shown(items[i + 1])));
       }
       const uint32_t tensor = NumberOf(index->name);
-      if (tensor != kNoTensor) stored_.push_back({tensor, index->offsets, item});
+      if (tensor != kNoTensor) stored_.push_back({tensor, *item, index->offsets});
     }
     std::sort(stored_.begin(), stored_.end(),
               [this](const Stored& a, const Stored& b) { return IsBefore(a, b); });
@@ -209,7 +216,7 @@ class DcpResolver {
 
   // Returns the item of the chunk of tensor `number` at `offsets`, or null.
   const DcpRecords::Item* ItemAt(size_t number, const DcpRecords::Numbers& offsets) {
-    const Stored wanted{static_cast<uint32_t>(number), offsets, nullptr};
+    const Stored wanted{static_cast<uint32_t>(number), 0, offsets};
     const auto is_next = [&](size_t place) {
       return place < stored_.size() && !IsBefore(stored_[place], wanted) &&
              !IsBefore(wanted, stored_[place]);
@@ -222,7 +229,7 @@ class DcpResolver {
       next_ = static_cast<size_t>(found - stored_.begin());
       if (!is_next(next_)) return nullptr;
     }
-    return stored_[next_++].item;
+    return &records_.item(stored_[next_++].item);
   }
 
   Status CheckInside(const DcpTensor& tensor, const DcpRecords::Chunk& chunk) const {
@@ -240,7 +247,6 @@ class DcpResolver {
 
   static constexpr uint32_t kNoTensor = UINT32_MAX;
 
-  const Pickle& pickle_;
   DcpRecords& records_;
   PickleExpansion& expansion_;
   const MemoryCheck& memory_;
@@ -254,14 +260,21 @@ class DcpResolver {
   uint64_t taken_ = 0;
 };
 
-Result<DcpMetadata> Parse(std::string_view bytes, const MemoryCheck& memory) {
+Result<DcpMetadata> Parse(std::vector<std::byte> bytes, const MemoryCheck& memory) {
   PickleExpansion expansion(bytes.size());
   DcpRecords records(bytes.size(), expansion);
   const PickleCollapse collapse = [&records](const Pickle& pickle, const PickleValue& node) {
     return records.Collapse(pickle, node);
   };
-  RESHARD_ASSIGN_OR_RETURN(const Pickle pickle, ReadPickle(bytes, collapse, memory));
-  return DcpResolver(pickle, records, expansion, memory).Resolve();
+  DcpResolver resolver(records, expansion, memory);
+  {
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    RESHARD_ASSIGN_OR_RETURN(const Pickle pickle, ReadPickle(text, collapse, memory));
+    RESHARD_RETURN_IF_ERROR(resolver.TakeTables(pickle));
+  }
+  records.ForgetTexts();
+  std::vector<std::byte>().swap(bytes);
+  return std::move(resolver).Resolve();
 }
 
 }  // namespace
@@ -275,8 +288,7 @@ Result<DcpMetadata> ReadDcpMetadata(const FileBytes& file, const MemoryCheck& me
   RESHARD_RETURN_IF_ERROR(CheckMemory(memory, file.size));
   std::vector<std::byte> bytes(file.size);
   if (!bytes.empty()) RESHARD_RETURN_IF_ERROR(file.read(0, bytes));
-  Result<DcpMetadata> metadata =
-      Parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, memory);
+  Result<DcpMetadata> metadata = Parse(std::move(bytes), memory);
   RESHARD_RETURN_IF_ERROR(InFile(file.path, metadata.status()));
   return metadata;
 }

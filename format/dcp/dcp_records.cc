@@ -87,6 +87,12 @@ std::optional<size_t> DcpRecords::PlaceOf(DcpClass kind, const PickleValue& valu
   return value.data / kClasses;
 }
 
+void DcpRecords::ForgetTexts() {
+  std::vector<Index>().swap(indexes_);
+  known_files_.clear();
+  files_by_place_.clear();
+}
+
 const DcpRecords::Tensor* DcpRecords::AsTensor(const PickleValue& value) const {
   const auto place = PlaceOf(DcpClass::kTensor, value);
   return place ? &tensors_[*place] : nullptr;
@@ -97,9 +103,9 @@ const DcpRecords::Index* DcpRecords::AsIndex(const PickleValue& value) const {
   return place ? &indexes_[*place] : nullptr;
 }
 
-const DcpRecords::Item* DcpRecords::AsItem(const PickleValue& value) const {
+std::optional<uint32_t> DcpRecords::ItemPlace(const PickleValue& value) {
   const auto place = PlaceOf(DcpClass::kItem, value);
-  return place ? &items_[*place] : nullptr;
+  return place ? std::optional(static_cast<uint32_t>(*place)) : std::nullopt;
 }
 
 DcpClass DcpRecords::ClassOf(const Pickle& pickle, const PickleValue& node) {

@@ -89,10 +89,16 @@ class DcpRecords {
   // A PickleCollapse. Errors: kCorrupt, without a path, for an unexpected state.
   Result<std::optional<uint64_t>> Collapse(const Pickle& pickle, const PickleValue& node);
 
+  // The pickle is not needed any more, nor what has views into it.
+  void ForgetTexts();
+
   // Returns the record that a value is, or null if it is of another class.
   const Tensor* AsTensor(const PickleValue& value) const;
   const Index* AsIndex(const PickleValue& value) const;
-  const Item* AsItem(const PickleValue& value) const;
+
+  // The same for an Item: its place. There are fewer than bytes of the largest pickle.
+  static std::optional<uint32_t> ItemPlace(const PickleValue& value);
+  const Item& item(uint32_t place) const { return items_[place]; }
 
   std::span<const int64_t> At(const Numbers& numbers) const {
     return std::span(numbers_).subspan(numbers.first(), numbers.count());
