@@ -13,8 +13,13 @@ namespace reshard {
 // microseconds. Any thread may call it. An empty one means no limit.
 using MemoryCheck = std::function<Status(uint64_t more)>;
 
+// Bytes that are too few to ask for: the watch of `new` (memory_watch.h) sees them soon.
+inline constexpr uint64_t kFewBytes = uint64_t{64} << 10;
+
+// `more`: the bytes that come next; 0: many small steps were made.
 inline Status CheckMemory(const MemoryCheck& check, uint64_t more = 0) {
-  return check ? check(more) : Status();
+  const bool is_asked = check && (more == 0 || more >= kFewBytes);
+  return is_asked ? check(more) : Status();
 }
 
 // Code that takes some hundred bytes each time makes this many steps between two checks.

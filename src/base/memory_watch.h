@@ -33,7 +33,7 @@ class MemoryWatch {
   // as a conversion has.
   static constexpr uint64_t kBetweenLooks = uint64_t{1} << 20;
   // Blocks of at least as much are made present at once, so that the next look sees them.
-  static constexpr uint64_t kLargeBlock = uint64_t{64} << 10;
+  static constexpr uint64_t kLargeBlock = kFewBytes;
 
   // A check, and the count of bytes since its last call. Watched threads share it.
   class Shared;

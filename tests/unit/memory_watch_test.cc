@@ -57,6 +57,19 @@ TEST(MemoryWatchTest, RefusesBeforeMoreIsHeld) {
   }
 }
 
+// Each question costs some microseconds, and a checkpoint may have a million small items.
+TEST(MemoryCheckTest, FewBytesAreLeftToTheWatch) {
+  std::vector<uint64_t> asked;
+  const MemoryCheck check = [&](uint64_t more) -> Status {
+    asked.push_back(more);
+    return {};
+  };
+  for (const uint64_t more : {uint64_t{1}, kFewBytes - 1, kFewBytes, uint64_t{0}}) {
+    EXPECT_TRUE(CheckMemory(check, more).ok());
+  }
+  EXPECT_EQ(asked, (std::vector<uint64_t>{kFewBytes, 0}));
+}
+
 // A block that is reserved counts, although nobody wrote into it.
 TEST(MemoryWatchTest, CountsWhatIsReserved) {
   const MemoryWatch watch(Within(16 * kMebi));
