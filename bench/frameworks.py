@@ -12,7 +12,8 @@
 2. `inspect` of a DCP checkpoint of 200,000 chunks beside torch's reading of its .metadata.
 3. `plan` of one of 1,000,000 chunks.
 
---torch needs torch 2.15 or newer, on the CPU, and safetensors.
+--torch needs torch 2.15 or newer, on the CPU, and safetensors. --bin has reshard, copy_list and
+bare_pipeline (the preset bench).
 """
 
 import argparse

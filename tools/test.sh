@@ -28,8 +28,8 @@ case "$*" in
 esac
 
 export RESHARD_TEST_SEED=${RESHARD_TEST_SEED:-$((RANDOM << 15 | RANDOM))}
-if [[ ! $RESHARD_TEST_SEED =~ ^[0-9]+$ ]]; then
-  echo "test.sh: RESHARD_TEST_SEED: expected a number, found '$RESHARD_TEST_SEED'" >&2
+if [[ ! $RESHARD_TEST_SEED =~ ^(0|[1-9][0-9]*)$ ]]; then
+  echo "test.sh: RESHARD_TEST_SEED: expected a decimal number, found '$RESHARD_TEST_SEED'" >&2
   exit 2
 fi
 echo "seed $RESHARD_TEST_SEED (RESHARD_TEST_SEED)"

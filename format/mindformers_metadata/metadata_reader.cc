@@ -469,7 +469,8 @@ class Resolver {
     }
     const auto known = by_layout_.find(entry.layout);
     if (known == by_layout_.end()) {
-      RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, entry.layout->ranks.size() * kOfPlace));
+      const uint64_t bytes = entry.layout->ranks.size() * kOfPlace;
+      RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, std::max(bytes, kFewBytes)));
       Result<SlicesOfRanks> slices = SlicesOf(*entry.layout);
       if (!slices.ok()) return Corrupt(entry, "{}", slices.status().message());
       const auto place = by_layout_.emplace(entry.layout, *std::move(slices)).first;

@@ -44,8 +44,9 @@ Result<Made> MadeForCluster(const SourceSpec& like, const Cluster& cluster) {
     RESHARD_ASSIGN_OR_RETURN(source, SourceOfTensors(*opened->source, like.path, opened->tensors));
   } else {
     // A strategy alone tells how to cut, too.
+    const bool is_path_alone = like.strategy.empty() && !like.format;
     const Result<Strategy> strategy =
-        like.strategy.empty() ? LoadStrategy(like.path) : Result<Strategy>(opened.status());
+        is_path_alone ? LoadStrategy(like.path) : Result<Strategy>(opened.status());
     if (!strategy.ok()) return opened.status();
     RESHARD_ASSIGN_OR_RETURN(source, SourceOfStrategy(*strategy));
     made.notes.push_back(

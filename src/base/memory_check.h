@@ -13,7 +13,7 @@ namespace reshard {
 // microseconds. Any thread may call it. An empty one means no limit.
 using MemoryCheck = std::function<Status(uint64_t more)>;
 
-// Bytes that are too few to ask for: the watch of `new` (memory_watch.h) sees them soon.
+// Bytes that are too few to ask for. A loop that keeps as many each time has to ask now and then.
 inline constexpr uint64_t kFewBytes = uint64_t{64} << 10;
 
 // `more`: the bytes that come next; 0: many small steps were made.

@@ -84,6 +84,7 @@ Result<std::vector<StageFile>> ReadStageFiles(const std::string& folder,
   std::unordered_multimap<size_t, size_t> by_hash;  // of the bytes, to the place in `files`
   for (const DirectoryEntry& entry : entries) {
     if (!IsStageFile(entry)) continue;
+    RESHARD_RETURN_IF_ERROR(CheckMemory(memory));
     std::string path = (std::filesystem::path(folder) / entry.name).string();
     RESHARD_ASSIGN_OR_RETURN(std::string bytes, ReadStrategyFile(path, memory));
     const size_t hash = std::hash<std::string>()(bytes);

@@ -410,6 +410,12 @@ TEST_F(SourceFormatTest, IsOfACheckpointThatAStrategyIsMadeLike) {
   const auto chosen = MakeStrategy(make);
   ASSERT_TRUE(chosen.ok()) << chosen.status().message();
   EXPECT_EQ(ReadFile(make.output), ReadFile(work_.path() / "alone.ckpt"));
+  // A strategy is of no such kind.
+  make.like.path = work_.path() / "alone.ckpt";
+  make.force = true;
+  EXPECT_FALSE(MakeStrategy(make).ok());
+  make.like.format.reset();
+  EXPECT_TRUE(MakeStrategy(make).ok());
 }
 
 TEST_F(SourceFormatTest, IsOfAFolderWithoutAStrategy) {
