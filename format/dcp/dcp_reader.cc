@@ -273,7 +273,7 @@ Result<DcpMetadata> Parse(std::vector<std::byte> bytes, const MemoryCheck& memor
     RESHARD_RETURN_IF_ERROR(resolver.TakeTables(pickle));
   }
   records.ForgetTexts();
-  std::vector<std::byte>().swap(bytes);
+  std::vector<std::byte>().swap(bytes);  // to assign an empty one would keep the memory
   return std::move(resolver).Resolve();
 }
 
