@@ -23,6 +23,11 @@ namespace {
 
 constexpr size_t kMaxHostBytes = 255;
 
+// A lock that is held for a moment, of a few system calls, is tried again. A network file system or
+// a busy processor may draw the moment out.
+constexpr int kMomentAttempts = 1000;
+constexpr std::chrono::milliseconds kMomentPause(1);
+
 constexpr int kOpenFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
 int OpenAt(const OutputDirectory& folder, const std::string& name, int flags) {
@@ -109,18 +114,26 @@ Result<bool> FileLock::Try(Mode mode) const {
 }
 
 Result<bool> FileLock::TryPastAskers() const {
-  // An asker shares the lock for a few system calls, which a network file system may draw out.
-  constexpr int kMostAsked = 1000;
-  constexpr std::chrono::milliseconds kPause(1);
-  for (int i = 0; i < kMostAsked; ++i) {
+  for (int i = 0; i < kMomentAttempts; ++i) {
     RESHARD_ASSIGN_OR_RETURN(const bool had, Try(Mode::kExclusive));
     if (had) return true;
     RESHARD_ASSIGN_OR_RETURN(const bool shared, Try(Mode::kShared));
     if (!shared) return false;
     Unlock();
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kMomentPause);
   }
   return false;
+}
+
+Result<std::optional<FileLock::Mode>> FileLock::TryPastTheDying() const {
+  for (int i = 0; i < kMomentAttempts; ++i) {
+    for (const Mode mode : {Mode::kExclusive, Mode::kShared}) {
+      RESHARD_ASSIGN_OR_RETURN(const bool had, Try(mode));
+      if (had) return std::optional(mode);
+    }
+    std::this_thread::sleep_for(kMomentPause);
+  }
+  return std::optional<Mode>();
 }
 
 Result<bool> FileLock::IsHeld() const {
@@ -230,11 +243,8 @@ Result<JobLock> JobLock::AcquireAsWorker(const OutputDirectory& target, const Pa
       RESHARD_RETURN_IF_ERROR(begin.Wait(patience));
     }
     RESHARD_ASSIGN_OR_RETURN(FileLock file, FileLock::Open(folder, kLockName));
-    RESHARD_ASSIGN_OR_RETURN(const bool alone, file.Try(FileLock::Mode::kExclusive));
-    if (!alone) {
-      RESHARD_ASSIGN_OR_RETURN(const bool shared, file.Try(FileLock::Mode::kShared));
-      if (!shared) return HeldError(target);
-    }
+    RESHARD_ASSIGN_OR_RETURN(const auto mode, file.TryPastTheDying());
+    if (!mode) return HeldError(target);
     RESHARD_ASSIGN_OR_RETURN(FileLock commit, FileLock::Open(folder, kCommitName));
     if (!begin.IsNamed(target, PathOf(kBeginName)) || !file.IsNamed(target, PathOf(kLockName)) ||
         !commit.IsNamed(target, PathOf(kCommitName))) {
@@ -243,7 +253,7 @@ Result<JobLock> JobLock::AcquireAsWorker(const OutputDirectory& target, const Pa
     JobLock lock(std::move(folder), std::move(file));
     lock.begin_ = std::move(begin);
     lock.commit_ = std::move(commit);
-    lock.alone_ = alone;
+    lock.alone_ = *mode == FileLock::Mode::kExclusive;
     lock.waited_ = waited;
     return std::optional(std::move(lock));
   });
@@ -254,18 +264,6 @@ Status JobLock::HeldError(const OutputDirectory& target) {
       "another reshard run is writing to {}; wait until it has ended, or choose another "
       "target folder",
       Escape(target.path())));
-}
-
-Status JobLock::Check(const OutputDirectory& target) {
-  const auto folder = target.OpenFolder(kFolderName);
-  if (folder.status().code() == StatusCode::kNotFound) return {};
-  if (!folder.ok()) return folder.status();
-  const auto file = FileLock::OpenToAsk(*folder, kLockName);
-  if (file.status().code() == StatusCode::kNotFound) return {};
-  if (!file.ok()) return file.status();
-  // Shared, so that several processes may ask at the same time.
-  RESHARD_ASSIGN_OR_RETURN(const bool had, file->Try(FileLock::Mode::kShared));
-  return had ? Status() : HeldError(target);
 }
 
 Result<bool> JobLock::IsWorkerBusy(const OutputDirectory& folder) {

@@ -226,7 +226,8 @@ class Conversion:
             f' {{ {killed} {command}; exit $?; }}\nexec {command}', "--array=0-3")
         assert code == 137, f"exit {code}: {self.slurm.output(job, 2)}"
         states = [self.slurm.state(f"{job}_{task}")[0] for task in range(4)]
-        assert states == ["COMPLETED", "COMPLETED", "FAILED", "COMPLETED"], states
+        assert states == ["COMPLETED", "COMPLETED", "FAILED", "COMPLETED"], \
+            (states, [self.slurm.output(job, task) for task in range(4)])
         harness.check_nothing_looks_finished(self.target, self.finished, {}, self.target.name)
         done = self.slurm.run(self.job.reshard, "commit", self.target)
         assert done.returncode == 3 and b"2/4" in done.stderr, done.stderr.decode()

@@ -38,14 +38,12 @@ TEST_F(JobLockTest, HasOneHolder) {
   std::optional<JobLock> held = std::move(*JobLock::Acquire(target));
   const auto second = JobLock::Acquire(target);
   EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists);
-  EXPECT_EQ(JobLock::Check(target).message(), second.status().message());
+  EXPECT_EQ(second.status().message(), JobLock::HeldError(target).message());
   held.reset();
-  EXPECT_TRUE(JobLock::Check(target).ok());
   const auto third = JobLock::Acquire(target);
   ASSERT_TRUE(third.ok());
   EXPECT_TRUE(*third->RemoveFolder(target));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / ".reshard"));
-  EXPECT_TRUE(JobLock::Check(target).ok());
 }
 
 TEST_F(JobLockTest, KeepsAFolderThatIsNotEmpty) {
@@ -64,7 +62,6 @@ TEST_F(JobLockTest, FollowsNoLinks) {
   std::filesystem::create_directory(folder_.path() / ".reshard");
   std::filesystem::create_symlink(folder_.path() / "victim/lock", folder_.path() / ".reshard/lock");
   EXPECT_EQ(JobLock::Acquire(Target()).status().code(), StatusCode::kIo);
-  EXPECT_EQ(JobLock::Check(Target()).code(), StatusCode::kIo);
 }
 
 TEST_F(JobLockTest, ExcludesThreadsThatMakeAndRemoveIt) {
@@ -159,6 +156,30 @@ TEST_F(JobLockTest, ShardsGoTogetherAndOrdinaryRunsAlone) {
   const auto ordinary = JobLock::Acquire(target);
   EXPECT_TRUE(ordinary.ok());
   EXPECT_EQ(JobLock::AcquireAsWorker(target, {}).status().code(), StatusCode::kAlreadyExists);
+}
+
+// A shard that is killed while it begins frees `begin`, and the target's lock a moment later.
+TEST_F(JobLockTest, AShardBeginsWhileAnotherOneIsDying) {
+  const OutputDirectory target = Target();
+  std::filesystem::create_directory(folder_.path() / ".reshard");
+  const auto dying = FileLock::Open(*target.OpenFolder(".reshard"), "lock");
+  ASSERT_TRUE(dying.ok() && *dying->Try(FileLock::Mode::kExclusive));
+  const std::jthread end([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    dying->Unlock();
+  });
+  EXPECT_TRUE(Shard(target).alone());
+}
+
+// One that fails frees `begin` last. With the lock's file, it may have removed the folder.
+TEST_F(JobLockTest, ShardsThatFailWhileTheyBeginHoldNobodyUp) {
+  const OutputDirectory target = Target();
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int times = 0; times < 200; ++times) EXPECT_TRUE(Shard(target).alone());
+    });
+  }
 }
 
 TEST_F(JobLockTest, ShardsBeginOneAfterTheOther) {
