@@ -1,12 +1,12 @@
 #include "tests/support/test_tensor.h"
 
 #include <functional>
-#include <random>
 #include <stdexcept>
 #include <utility>
 
 #include "format/mindspore_checkpoint/checkpoint_encoder.h"
 #include "reshard/checkpoint.h"
+#include "tests/support/random_bytes.h"
 
 namespace reshard {
 
@@ -18,9 +18,8 @@ std::ostream& operator<<(std::ostream& out, const TestTensor& tensor) {
 }
 
 TestTensor MakeTensor(std::string name, DType dtype, Shape shape, uint64_t salt) {
-  std::mt19937_64 random(std::hash<std::string>()(name) + salt);
-  std::string content(ElementCount(shape).value() * ItemBytes(dtype), '\0');
-  for (char& byte : content) byte = static_cast<char>(random());
+  std::string content = RandomBytes(ElementCount(shape).value() * ItemBytes(dtype),
+                                    std::hash<std::string>()(name) + salt);
   return {std::move(name), dtype, std::move(shape), std::move(content)};
 }
 

@@ -24,6 +24,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/encrypted_bytes.h"
 #include "tests/support/memory_pages.h"
+#include "tests/support/random_bytes.h"
 #include "tests/support/says.h"
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"
@@ -34,13 +35,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::string_view kKey = "0123456789abcdef0123456789ABCDEF";
-
-std::string Random(size_t length) {
-  std::mt19937_64 random(length);
-  std::string text(length, '\0');
-  for (char& letter : text) letter = static_cast<char>(random());
-  return text;
-}
 
 struct ModeAndKey {
   const char* mode;
@@ -67,7 +61,7 @@ class DecryptedFileTest : public testing::TestWithParam<ModeAndKey> {
 };
 
 TEST_P(DecryptedFileTest, AnyBytesAreThoseOfThePlainFile) {
-  const std::string plain = Random(100'000);
+  const std::string plain = RandomBytes(100'000, 1);
   std::mt19937_64 random;  // NOLINT(cert-msc51-cpp): the same each time
   for (const size_t block_bytes : {1U, 15U, 16U, 17U, 1000U, 65536U, 100000U, 1000000U}) {
     SCOPED_TRACE(block_bytes);
@@ -88,7 +82,7 @@ TEST_P(DecryptedFileTest, AnyBytesAreThoseOfThePlainFile) {
 }
 
 TEST_P(DecryptedFileTest, BlocksNeedNotBeAsLarge) {
-  const std::string plain = Random(10'000);
+  const std::string plain = RandomBytes(10'000, 1);
   std::string bytes;
   size_t done = 0;
   for (const size_t length : {3000U, 17U, 4000U, 1U, 2982U}) {
@@ -114,7 +108,7 @@ TEST_P(DecryptedFileTest, BlocksThatOnlySeemAsLargeAreFound) {
         std::vector<size_t>{112, 112, 300}}) {
     size_t bytes = 0;
     for (const size_t block : blocks) bytes += block;
-    const std::string plain = Random(bytes);
+    const std::string plain = RandomBytes(bytes, 1);
     std::string stored;
     for (size_t done = 0; const size_t block : blocks) {
       // A whole unit of padding would stand behind whole units.
@@ -136,7 +130,7 @@ TEST_P(DecryptedFileTest, BlocksThatOnlySeemAsLargeAreFound) {
 TEST_P(DecryptedFileTest, OfManyBlocksNoneIsReadBeforeItsPlaceIsProven) {
   constexpr size_t kBlock = 17'000;
   constexpr size_t kBlocks = 1100;
-  const std::string plain = Random(kBlocks * kBlock);
+  const std::string plain = RandomBytes(kBlocks * kBlock, 1);
   const size_t stored = Encrypt(plain.substr(0, kBlock), kBlock).size();
   const std::string even = Encrypt(plain, kBlock);
   SourceFiles files(Options());
@@ -179,7 +173,7 @@ TEST_P(DecryptedFileTest, OfManyBlocksNoneIsReadBeforeItsPlaceIsProven) {
 
 TEST_P(DecryptedFileTest, ADamagedHeaderIsSaidAtOnceWhereBlocksAreFew) {
   constexpr size_t kBlock = 1000;
-  const std::string plain = Random(300 * kBlock + 7);
+  const std::string plain = RandomBytes(300 * kBlock + 7, 1);
   std::string bytes = Encrypt(plain, kBlock);
   const size_t place = 100 * Encrypt(plain.substr(0, kBlock), kBlock).size();
   bytes[place] = static_cast<char>(bytes[place] ^ 4);
@@ -193,7 +187,7 @@ TEST_P(DecryptedFileTest, ADamagedHeaderIsSaidAtOnceWhereBlocksAreFew) {
 
 // As reshard makes them; those of 64 MiB are read once more for their tags.
 TEST_P(DecryptedFileTest, BlocksThatAWindowHasWholeAreReadOnce) {
-  const std::string plain = Random(3 * kWindowBytes + 12'345);
+  const std::string plain = RandomBytes(3 * kWindowBytes + 12'345, 1);
   const std::string bytes = Encrypt(plain, kPlainBlockBytes);
   SourceFiles files(Options());
   const FileId file = files.Add(folder_.Write("a.ckpt", bytes));
@@ -211,7 +205,7 @@ TEST_P(DecryptedFileTest, BlocksThatAWindowHasWholeAreReadOnce) {
 // is read.
 TEST_P(DecryptedFileTest, ADamagedBlockIsSaidToWhoReadsIt) {
   constexpr size_t kBlock = kWindowBytes + 1000;
-  const std::string plain = Random(6 * kBlock);
+  const std::string plain = RandomBytes(6 * kBlock, 1);
   std::string bytes = Encrypt(plain, kBlock);
   const size_t stored = bytes.size() / 6;
   const bool has_tags = std::string_view(GetParam().mode) == "AES-GCM";
@@ -235,7 +229,7 @@ TEST_P(DecryptedFileTest, ADamagedBlockIsSaidToWhoReadsIt) {
 }
 
 TEST_P(DecryptedFileTest, WindowsAcrossBlocksByManyThreads) {
-  const std::string plain = Random(3 * kWindowBytes + 12'345);
+  const std::string plain = RandomBytes(3 * kWindowBytes + 12'345, 1);
   SourceFiles files({.max_open = 1, .window_budget = kWindowBytes, .key = KeyOf(key_)});
   const FileId file = files.Add(folder_.Write("a.ckpt", Encrypt(plain, 1'000'001)));
   std::vector<std::thread> threads;
@@ -258,7 +252,7 @@ TEST_P(DecryptedFileTest, WindowsAcrossBlocksByManyThreads) {
 }
 
 TEST_P(DecryptedFileTest, MappedOrReadTheBytesAreTheSame) {
-  const std::string plain = Random(2 * kWindowBytes + 12'345);
+  const std::string plain = RandomBytes(2 * kWindowBytes + 12'345, 1);
   const std::string path = folder_.Write("a.ckpt", Encrypt(plain, 3'000'001));
   for (const SourceAccess access : {SourceAccess::kMap, SourceAccess::kPread}) {
     SourceFiles files(Options(access));
@@ -272,7 +266,7 @@ TEST_P(DecryptedFileTest, MappedOrReadTheBytesAreTheSame) {
 }
 
 TEST_P(DecryptedFileTest, AFileThatShrinksIsToldFromADamagedOne) {
-  const std::string encrypted = Encrypt(Random(3'000'000), 3'000'000);
+  const std::string encrypted = Encrypt(RandomBytes(3'000'000, 1), 3'000'000);
   // Behind a page, and within one: the rest of that would read as zeros in a map.
   for (const size_t left : {size_t{1} << 20, (size_t{1} << 20) + 100, encrypted.size() - 100}) {
     SCOPED_TRACE(left);
@@ -288,7 +282,7 @@ TEST_P(DecryptedFileTest, AFileThatShrinksIsToldFromADamagedOne) {
 }
 
 TEST_P(DecryptedFileTest, PagesThatWereReadLeaveThePageCache) {
-  const std::string plain = Random(2 * kWindowBytes + 12'345);
+  const std::string plain = RandomBytes(2 * kWindowBytes + 12'345, 1);
   // In the build folder, because the folder for temporary files may lie in memory.
   const TemporaryFolder folder(std::filesystem::path(RESHARD_BIN_DIR).parent_path());
   const std::string path = folder.Write("a.ckpt", Encrypt(plain, 3'000'001));
@@ -310,7 +304,7 @@ TEST_P(DecryptedFileTest, PagesThatWereReadLeaveThePageCache) {
 // Threads only wait for the disk: for what is cached they would take the processors from those who
 // decrypt it.
 TEST_P(DecryptedFileTest, ThreadsReadAheadWhatIsNotCached) {
-  const std::string plain = Random(2 * kWindowBytes + 12'345);
+  const std::string plain = RandomBytes(2 * kWindowBytes + 12'345, 1);
   // In the build folder, as above.
   const TemporaryFolder folder(std::filesystem::path(RESHARD_BIN_DIR).parent_path());
   const std::string path = folder.Write("a.ckpt", Encrypt(plain, 3'000'001));
@@ -334,7 +328,7 @@ TEST_P(DecryptedFileTest, ThreadsReadAheadWhatIsNotCached) {
 }
 
 TEST_P(DecryptedFileTest, ATrailerBehindTheBlocksDoesNotCount) {
-  const std::string plain = Random(1000);
+  const std::string plain = RandomBytes(1000, 1);
   SourceFiles files(Options());
   const FileId file = files.Add(folder_.Write("a.ckpt", Encrypt(plain, 300) + CrcTrailer(0)));
   EXPECT_EQ(Copied(files, file, 0, plain.size()), plain);

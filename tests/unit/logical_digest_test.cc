@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -21,27 +22,22 @@ namespace reshard {
 namespace {
 
 // A polynomial over GF(2) modulo x^128 + x^7 + x^2 + x + 1, the coefficient of x^k in element k.
-using Bits = std::vector<bool>;
+using Bits = std::bitset<128>;
 
 void TimesX(Bits& value) {
-  const bool over = value.back();
-  value.insert(value.begin(), false);
-  value.pop_back();
-  if (!over) return;
-  for (const size_t k : {0U, 1U, 2U, 7U}) value[k] = !value[k];
+  const bool over = value[127];
+  value <<= 1;
+  if (over) value ^= Bits(1 << 7 | 1 << 2 | 1 << 1 | 1);
 }
 
 // The definition, bit by bit: the sum of byte_i * x^(8 (position + i)). In hexadecimal.
 std::string NaiveDigest(const std::vector<std::byte>& bytes, uint64_t position) {
-  Bits power(128);
-  power[0] = true;
+  Bits power(1);
   for (uint64_t i = 0; i < 8 * position; ++i) TimesX(power);
-  Bits sum(128);
+  Bits sum;
   for (const std::byte byte : bytes) {
     for (int j = 0; j < 8; ++j) {
-      if ((byte >> j & std::byte{1}) != std::byte{0}) {
-        for (size_t k = 0; k < 128; ++k) sum[k] = sum[k] != power[k];
-      }
+      if ((byte >> j & std::byte{1}) != std::byte{0}) sum ^= power;
       TimesX(power);
     }
   }

@@ -23,6 +23,7 @@
 #include "tests/support/bytes_read.h"
 #include "tests/support/mapped_source.h"
 #include "tests/support/memory_pages.h"
+#include "tests/support/random_bytes.h"
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"
 
@@ -45,9 +46,6 @@ void CachePage(const std::string& path, uint64_t offset) {
 class SourcePages : public testing::TestWithParam<SourceAccess> {
  protected:
   void SetUp() override {
-    std::minstd_rand random(1);
-    content_.resize(kFileBytes);
-    for (char& byte : content_) byte = static_cast<char>(random());
     path_ = folder_.Write("a.ckpt", content_);
     DropPages(path_);
     ASSERT_EQ(CachedPages(path_), 0U) << "the build folder lies in memory; this test needs a disk";
@@ -83,7 +81,7 @@ class SourcePages : public testing::TestWithParam<SourceAccess> {
 
   // In the build folder, because the folder for temporary files may lie in memory.
   const TemporaryFolder folder_{std::filesystem::path(RESHARD_BIN_DIR).parent_path()};
-  std::string content_;
+  const std::string content_ = RandomBytes(kFileBytes, 1);
   std::string path_;
   int runs_ = 0;  // of LeastFromDisk
 };
