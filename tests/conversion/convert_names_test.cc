@@ -19,7 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 
-const std::vector<NamedLayout> kRows = {{"w", MakeLayout({2}, {{0, -1}})}};
+const std::vector<NamedLayout> kNamedHalves = {{"w", MakeLayout({2}, {{0, -1}})}};
 const std::string kOdd = "caf\xe9 \\ \xff\n";
 
 class ConvertNamesTest : public testing::TestWithParam<bool> {};
@@ -28,8 +28,8 @@ TEST_P(ConvertNamesTest, ComeBackFromTheRecords) {
   const std::vector<TestTensor> tensors = {MakeTensor("w", DType::kFloat32, {4, 3}),
                                            MakeTensor(kOdd, DType::kInt16, {5}),
                                            MakeTensor("a\\b", DType::kInt8, {2})};
-  ConversionFolder folder(kRows, {});
-  folder.WriteStage(tensors, kRows, 2);
+  ConversionFolder folder(kNamedHalves, {});
+  folder.WriteStage(tensors, kNamedHalves, 2);
   folder.options().checks.checksum = GetParam();
   const auto report = Convert(folder.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
@@ -45,7 +45,7 @@ TEST_P(ConvertNamesTest, ComeBackFromTheRecords) {
 }
 
 TEST_P(ConvertNamesTest, SourcePathsAreAnyBytes) {
-  ConversionFolder folder({}, kRows);
+  ConversionFolder folder({}, kNamedHalves);
   const TestTensor weight = MakeTensor("w", DType::kFloat32, {4, 3});
   folder.WriteRank(0, std::vector<TestTensor>{weight});
   const std::string odd = folder.folder().path() / ("source/rank_0/" + kOdd + ".ckpt");

@@ -23,11 +23,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const ParameterLayout kRowsTwice = MakeLayout({2, 2}, {{1, -1}});     // ranks 0, 1 and ranks 2, 3
-const ParameterLayout kColumnsTwice = MakeLayout({2, 2}, {{-1, 0}});  // ranks 0, 2 and ranks 1, 3
-const ParameterLayout kRowsOf4 = MakeLayout({4}, {{0, -1}});
-const std::vector<NamedLayout> kLayouts = {
-    {"w", kRowsTwice}, {"v", kColumnsTwice}, {"x", kRowsOf4}};
+const ParameterLayout kWLayout = MakeLayout({2, 2}, {{1, -1}});  // ranks 0, 1 and ranks 2, 3
+const ParameterLayout kVLayout = MakeLayout({2, 2}, {{-1, 0}});  // ranks 0, 2 and ranks 1, 3
+const ParameterLayout kXLayout = MakeLayout({4}, {{0, -1}});
+const std::vector<NamedLayout> kLayouts = {{"w", kWLayout}, {"v", kVLayout}, {"x", kXLayout}};
 const TestTensor kW = MakeTensor("w", DType::kFloat32, {8, 3});    // 2 replicas of 48 bytes
 const TestTensor kV = MakeTensor("v", DType::kInt8, {4, 6}, 1);    // 2 replicas of 12 bytes
 const TestTensor kX = MakeTensor("x", DType::kInt16, {4, 1}, 2);   // no replica
@@ -38,8 +37,8 @@ class ConvertReplicasTest : public testing::Test {
  protected:
   ConvertReplicasTest() : folder_(kLayouts, {}) {
     for (int64_t rank = 0; rank < 4; ++rank) {
-      files_.push_back({NaiveShard(kW, kRowsTwice, rank), NaiveShard(kV, kColumnsTwice, rank),
-                        NaiveShard(kX, kRowsOf4, rank),
+      files_.push_back({NaiveShard(kW, kWLayout, rank), NaiveShard(kV, kVLayout, rank),
+                        NaiveShard(kX, kXLayout, rank),
                         MakeTensor("own", DType::kInt64, {1}, static_cast<uint64_t>(rank))});
       folder_.WriteRank(rank, files_.back());
     }
@@ -95,9 +94,9 @@ TEST_F(ConvertReplicasTest, TheRanksThatDisagreeAreNamedAndNothingIsWritten) {
   folder_.RemoveRank(3);
   folder_.options().target.strategy = {};
   EXPECT_THAT(Refusal(), Naming("ranks 1 and 3, "));
-  files_[1][0] = NaiveShard(kW, kRowsTwice, 1);
+  files_[1][0] = NaiveShard(kW, kWLayout, 1);
   Flip(1, 3, 0);
-  files_[3][1] = NaiveShard(kV, kColumnsTwice, 3);
+  files_[3][1] = NaiveShard(kV, kVLayout, 3);
   Flip(3, 3, 0);  // "own" may differ
   EXPECT_TRUE(Convert(folder_.options()).ok());
 }
@@ -175,7 +174,7 @@ TEST_F(ConvertReplicasTest, OnlyStagesThatAreNeededAreCompared) {
 }
 
 TEST_F(ConvertReplicasTest, FullTensorsHaveNone) {
-  ConversionFolder folder({}, {{"w", kRowsTwice}});
+  ConversionFolder folder({}, {{"w", kWLayout}});
   folder.WriteRank(0, {kW});
   folder.options().checks.replicas = CheckChoice::Replicas::kAll;
   const auto report = Convert(folder.options());

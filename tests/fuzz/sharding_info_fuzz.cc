@@ -17,7 +17,7 @@ namespace reshard {
 namespace {
 
 using Json = nlohmann::json;
-using Numbers = std::map<std::string, std::vector<int64_t>>;
+using Offsets = std::map<std::string, std::vector<int64_t>>;
 
 std::optional<int64_t> NumberOf(const Json& value) {
   if (!value.is_number_integer()) return std::nullopt;
@@ -38,9 +38,9 @@ std::optional<std::vector<int64_t>> ListOf(const Json& value) {
   return numbers;
 }
 
-std::optional<Numbers> OffsetsOf(const Json& tree) {
+std::optional<Offsets> OffsetsOf(const Json& tree) {
   if (!tree.is_object()) return std::nullopt;
-  Numbers offsets;
+  Offsets offsets;
   for (const auto& [name, entry] : tree.items()) {
     if (!entry.is_object() || entry.size() > 1) return std::nullopt;
     const auto list =

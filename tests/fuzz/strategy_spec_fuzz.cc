@@ -86,7 +86,7 @@ std::optional<SpecStage> Stage(const Json& json, const std::string& place, uint6
   return stage;
 }
 
-std::optional<StrategySpec> Expected(std::string_view bytes) {
+std::optional<StrategySpec> ExpectedSpec(std::string_view bytes) {
   const auto json = UniqueJson(bytes);
   if (!json || !HasOnly(*json, {"devices", "stage", "parameters", "stages"})) return std::nullopt;
   const auto devices = Integer(*json, "devices", 0, 1, kMostDevices);
@@ -206,7 +206,7 @@ std::string TensorsFault(const StrategySpec& spec) {
 }  // namespace
 
 std::string FuzzStrategySpec(std::string_view bytes) {
-  const auto expected = Expected(bytes);
+  const auto expected = ExpectedSpec(bytes);
   const auto found = ParseStrategySpec("spec.json", bytes);
   if (!found.ok()) {
     std::string fault = RefusalFault(found.status(), "spec.json", StatusCode::kInvalidArgument);

@@ -5,9 +5,13 @@
 #include <vector>
 
 namespace reshard {
+namespace {
 
-std::optional<nlohmann::json> UniqueJson(std::string_view bytes) {
-  using Json = nlohmann::json;
+using Json = nlohmann::json;
+
+}  // namespace
+
+std::optional<Json> UniqueJson(std::string_view bytes) {
   // No JSON has a zero byte; nlohmann takes it for the end.
   if (bytes.find('\0') != std::string_view::npos) return std::nullopt;
   std::vector<std::set<std::string>> open;  // keys of the objects that have not ended

@@ -23,7 +23,7 @@ Strategy MakeStrategy(const std::string& path, const Layouts& layouts) {
   return StrategyTables::FromFile(ParsedStrategy(path, 0, layouts)).value();
 }
 
-ParameterLayout Sharded(ParameterLayout layout, int64_t step, int64_t size) {
+ParameterLayout OptimizerSharded(ParameterLayout layout, int64_t step, int64_t size) {
   layout.opt_weight_shard_step = step;
   layout.opt_weight_shard_size = size;
   return layout;
@@ -45,7 +45,7 @@ Result<Ranks> List(const Layouts& source, const Layouts& target, int64_t rank) {
                   rank);
 }
 
-struct Row {
+struct ListCase {
   const char* name;
   Layouts source;
   Layouts target;
@@ -55,7 +55,7 @@ struct Row {
 TEST(RankListTest, IsTheLeastThatCovers) {
   const ParameterLayout rows4 = MakeLayout({4}, {{0, -1}});
   const ParameterLayout rows2 = MakeLayout({2}, {{0, -1}});
-  const std::vector<Row> rows = {
+  const std::vector<ListCase> rows = {
       {"the same layout", {{"w", rows4}}, {{"w", rows4}}, {{0}, {1}, {2}, {3}}},
       // Local rank l % n is always there, for what is copied.
       {"4 to 2", {{"w", rows4}}, {{"w", rows2}}, {{0, 1}, {1, 2, 3}}},
@@ -76,11 +76,11 @@ TEST(RankListTest, IsTheLeastThatCovers) {
        {{0, 1}, {0, 1}, {2, 3}, {2, 3}}},
       {"replicas of the whole", {{"w", MakeLayout({4}, {{-1}})}}, {}, {{0}}},
       {"optimizer sharding over the free axis",
-       {{"w", Sharded(MakeLayout({2, 2}, {{1, -1}}), 1, 2)}},  // rank r holds quarter r
+       {{"w", OptimizerSharded(MakeLayout({2, 2}, {{1, -1}}), 1, 2)}},  // rank r holds quarter r
        {{"w", rows2}},
        {{0, 1}, {1, 2, 3}}},
       {"optimizer sharding over the inner part of an axis",
-       {{"w", Sharded(MakeLayout({4}, {{-1}}), 1, 2)}},  // rank r holds half r % 2
+       {{"w", OptimizerSharded(MakeLayout({4}, {{-1}}), 1, 2)}},  // rank r holds half r % 2
        {{"w", MakeLayout({4}, {{-1}})}},
        {{0, 1}, {0, 1}, {2, 3}, {2, 3}}},
       {"one dimension cut by two axes",
@@ -120,7 +120,7 @@ TEST(RankListTest, IsTheLeastThatCovers) {
        {{"w", MakeLayout({2, 1}, {{0, 1}})}},  // columns by the first axis
        {{0, 2}, {1, 3}}},
   };
-  for (const Row& row : rows) {
+  for (const ListCase& row : rows) {
     for (size_t rank = 0; rank < row.lists.size(); ++rank) {
       const auto list = List(row.source, row.target, static_cast<int64_t>(rank));
       ASSERT_TRUE(list.ok()) << row.name << ": " << list.status().message();

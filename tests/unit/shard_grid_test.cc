@@ -19,15 +19,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Row {
+struct GridCase {
   const char* name;
   ParameterLayout layout;
   size_t dims;
   std::string message;
 };
 
-ParameterLayout Sharded(std::vector<int64_t> matrix, std::vector<std::vector<int64_t>> map,
-                        int64_t step, int64_t size) {
+ParameterLayout ShardedGrid(std::vector<int64_t> matrix, std::vector<std::vector<int64_t>> map,
+                            int64_t step, int64_t size) {
   ParameterLayout layout = MakeLayout(std::move(matrix), std::move(map));
   layout.opt_weight_shard_step = step;
   layout.opt_weight_shard_size = size;
@@ -35,7 +35,7 @@ ParameterLayout Sharded(std::vector<int64_t> matrix, std::vector<std::vector<int
 }
 
 TEST(ShardGridTest, RefusesLayoutsThatDoNotFit) {
-  const std::vector<Row> rows = {
+  const std::vector<GridCase> rows = {
       {"fewer entries than dims", MakeLayout({4}, {{0, -1}}), 3,
        "the tensor map [0, -1] does not fit a tensor of 3 dimensions"},
       {"more entries than dims", MakeLayout({4}, {{0, -1, -1}}), 2,
@@ -57,23 +57,24 @@ TEST(ShardGridTest, RefusesLayoutsThatDoNotFit) {
       {"an axis below 0", MakeLayout({-2}, {{0}}), 1, "the device matrix [-2]"},
       {"devices beyond 63 bits", MakeLayout({int64_t{1} << 32, int64_t{1} << 32}, {{0}}), 1,
        "the device matrix [4294967296, 4294967296]"},
-      {"optimizer shards of a scalar", Sharded({4}, {{}}, 1, 4), 0,
+      {"optimizer shards of a scalar", ShardedGrid({4}, {{}}, 1, 4), 0,
        "optimizer sharding (opt_weight_shard_size 4, opt_weight_shard_step 1) cannot be placed on "
        "the device matrix [4]: a scalar has no first dimension"},
-      {"optimizer shards without a free axis", Sharded({2, 2}, {{1, 0}}, 1, 2), 2,
+      {"optimizer shards without a free axis", ShardedGrid({2, 2}, {{1, 0}}, 1, 2), 2,
        "the device matrix [2, 2]: the tensor map leaves no device axis free"},
-      {"free axes of size 1", Sharded({2, 1}, {{1, -1}}, 1, 2), 2, "leaves no device axis free"},
-      {"more optimizer shards than replicas", Sharded({2, 4}, {{0}}, 4, 4), 1,
+      {"free axes of size 1", ShardedGrid({2, 1}, {{1, -1}}, 1, 2), 2,
+       "leaves no device axis free"},
+      {"more optimizer shards than replicas", ShardedGrid({2, 4}, {{0}}, 4, 4), 1,
        "there are only 2 replicas"},
-      {"more than the devices", Sharded({2, 3}, {{-1}}, 1, 7), 1, "there are only 6 replicas"},
-      {"optimizer shards that fit no axis", Sharded({3, 2, 2}, {{0}}, 2, 4), 1,
+      {"more than the devices", ShardedGrid({2, 3}, {{-1}}, 1, 7), 1, "there are only 6 replicas"},
+      {"optimizer shards that fit no axis", ShardedGrid({3, 2, 2}, {{0}}, 2, 4), 1,
        "cannot be placed on the device matrix [3, 2, 2]: 4 does not fit the axes"},
-      {"a step that is not the free axis's", Sharded({2, 4}, {{0}}, 1, 2), 1,
+      {"a step that is not the free axis's", ShardedGrid({2, 4}, {{0}}, 1, 2), 1,
        "with one free axis, the step has to be 4"},
-      {"a step below 0", Sharded({4}, {{-1}}, -1, 4), 1, "expected a step from 0 on"},
-      {"a size below -1", Sharded({4}, {{-1}}, 1, -2), 1, "expected a step from 0 on"},
+      {"a step below 0", ShardedGrid({4}, {{-1}}, -1, 4), 1, "expected a step from 0 on"},
+      {"a size below -1", ShardedGrid({4}, {{-1}}, 1, -2), 1, "expected a step from 0 on"},
   };
-  for (const Row& row : rows) {
+  for (const GridCase& row : rows) {
     const auto grid = MakeGrid(row.layout, row.dims, "src.ckpt: parameter \"w\"");
     EXPECT_EQ(grid.status().code(), StatusCode::kMismatch) << row.name;
     EXPECT_THAT(grid.status().message(), StartsWith("src.ckpt: parameter \"w\": ")) << row.name;
@@ -84,13 +85,13 @@ TEST(ShardGridTest, RefusesLayoutsThatDoNotFit) {
 // What looks wrong and is not.
 TEST(ShardGridTest, TakesWhatIsUnusual) {
   const std::vector<std::pair<ParameterLayout, std::vector<int64_t>>> rows = {
-      {MakeLayout({}, {{-1, -1}}), {1, 1}},          // one device
-      {MakeLayout({2, 1}, {{0, 0}}), {1, 1}},        // an axis of size 1 splits nothing
-      {Sharded({4}, {{0}}, 1, 0), {4}},              // a step without a size
-      {Sharded({4}, {{0}}, 0, 4), {4}},              // a size without a step
-      {Sharded({2, 3}, {{-1}}, 1, 2), {2}},          // rank % 2
-      {Sharded({2, 2}, {{1, -1}}, 1, -1), {4, 1}},   // all replicas
-      {Sharded({2, 2}, {{1}, {-1}}, 7, 2), {4, 1}},  // nested maps: any step
+      {MakeLayout({}, {{-1, -1}}), {1, 1}},              // one device
+      {MakeLayout({2, 1}, {{0, 0}}), {1, 1}},            // an axis of size 1 splits nothing
+      {ShardedGrid({4}, {{0}}, 1, 0), {4}},              // a step without a size
+      {ShardedGrid({4}, {{0}}, 0, 4), {4}},              // a size without a step
+      {ShardedGrid({2, 3}, {{-1}}, 1, 2), {2}},          // rank % 2
+      {ShardedGrid({2, 2}, {{1, -1}}, 1, -1), {4, 1}},   // all replicas
+      {ShardedGrid({2, 2}, {{1}, {-1}}, 7, 2), {4, 1}},  // nested maps: any step
   };
   for (const auto& [layout, cuts] : rows) {
     const auto grid = MakeGrid(layout, cuts.size(), "w");
@@ -120,7 +121,7 @@ TEST(ShardGridTest, ADimensionThatDoesNotDivideIsNamed) {
 }
 
 TEST(ShardGridTest, RowsThatOptimizerShardsDoNotDivideAreNamed) {
-  const auto grid = MakeGrid(Sharded({2, 4}, {{1, -1}}, 1, 4), 2, "w").value();
+  const auto grid = MakeGrid(ShardedGrid({2, 4}, {{1, -1}}, 1, 4), 2, "w").value();
   EXPECT_THAT(*grid.ShardShape({16, 3}, "w"), ElementsAre(2, 3));
   EXPECT_THAT(grid.ShardShape({12, 3}, "w").status().message(),
               HasSubstr("dimension 0 of the full shape [12, 3] has 12 elements, which cannot be "
