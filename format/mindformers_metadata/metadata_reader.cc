@@ -46,7 +46,7 @@ struct Chunk {
 };
 
 // A tensor of state_dict_metadata, as it stands there.
-struct Entry {
+struct StatedTensor {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape full;
@@ -56,8 +56,8 @@ struct Entry {
 };
 
 // All that a file says.
-struct Content {
-  std::vector<Entry> entries;
+struct StatedContent {
+  std::vector<StatedTensor> entries;
   std::set<SliceLayout> layouts;                     // that entries refer to
   std::set<std::vector<int64_t>> groups;             // that places refer to
   std::map<std::string, uint32_t> files;             // numbers, by name
@@ -94,7 +94,7 @@ class ContentReader final : public JsonReader {
   ContentReader(const FileBytes& file, const MemoryCheck& memory)
       : JsonReader(file.path), memory_(memory) {}
 
-  Result<Content> Finish() && { return std::move(content_); }
+  Result<StatedContent> Finish() && { return std::move(content_); }
 
  private:
   // Where the place at hand is.
@@ -345,10 +345,10 @@ class ContentReader final : public JsonReader {
   }
 
   At Top() const { return open_.back().at; }
-  Entry& entry() { return content_.entries.back(); }
+  StatedTensor& entry() { return content_.entries.back(); }
 
   const MemoryCheck& memory_;
-  Content content_;
+  StatedContent content_;
   std::vector<Open> open_;
   std::unordered_set<std::string> names_;
   SliceLayout layout_;
@@ -361,7 +361,7 @@ class ContentReader final : public JsonReader {
 // Turns what a file says into boxes, and proves that it does not contradict itself.
 class Resolver {
  public:
-  Resolver(const FileBytes& file, const MemoryCheck& memory, Content content)
+  Resolver(const FileBytes& file, const MemoryCheck& memory, StatedContent content)
       : path_(file.path), memory_(memory), content_(std::move(content)) {}
 
   Result<MindFormersMetadata> Resolve() && {
@@ -372,7 +372,7 @@ class Resolver {
       metadata.files.push_back(name);
     }
     metadata.tensors.reserve(content_.entries.size());
-    for (Entry& entry : content_.entries) {
+    for (StatedTensor& entry : content_.entries) {
       RESHARD_ASSIGN_OR_RETURN(MindFormersTensor tensor, TensorOf(entry));
       for (MindFormersSlice& slice : tensor.slices) {
         for (uint32_t& file : slice.files) file = numbers[file];
@@ -391,12 +391,13 @@ class Resolver {
 
  private:
   template <typename... Values>
-  Status Corrupt(const Entry& entry, fmt::format_string<Values...> text, Values&&... values) const {
+  Status Corrupt(const StatedTensor& entry, fmt::format_string<Values...> text,
+                 Values&&... values) const {
     return CorruptError(fmt::format("{}: {}: {}", Escape(path_), Quote(entry.name),
                                     fmt::format(text, std::forward<Values>(values)...)));
   }
 
-  Result<MindFormersTensor> TensorOf(Entry& entry) {
+  Result<MindFormersTensor> TensorOf(StatedTensor& entry) {
     if (entry.full.size() > kMaxDims || !TensorBytes(entry.full, entry.dtype)) {
       return Corrupt(entry, "global_shape {} has too many bytes", FirstNumbers(entry.full));
     }
@@ -451,7 +452,7 @@ class Resolver {
   }
 
   // Returns the slices by the layout of a tensor; null without one.
-  Result<const SlicesOfRanks*> SlicesBy(const Entry& entry) {
+  Result<const SlicesOfRanks*> SlicesBy(const StatedTensor& entry) {
     if (entry.layout == nullptr) {
       const bool is_cut = std::any_of(entry.fragments.begin(), entry.fragments.end(),
                                       [](int64_t cuts) { return cuts != 1; });
@@ -479,13 +480,14 @@ class Resolver {
     return CheckFragments(entry, known->second);
   }
 
-  Result<const SlicesOfRanks*> CheckFragments(const Entry& entry, const SlicesOfRanks& slices) {
+  Result<const SlicesOfRanks*> CheckFragments(const StatedTensor& entry,
+                                              const SlicesOfRanks& slices) {
     if (slices.fragments == entry.fragments) return &slices;
     return Corrupt(entry, "axis_fragmentations are {}, but {} by the layout",
                    FirstNumbers(entry.fragments), FirstNumbers(slices.fragments));
   }
 
-  Result<MindFormersSlice> SliceOf(const Entry& entry, const MindFormersTensor& tensor,
+  Result<MindFormersSlice> SliceOf(const StatedTensor& entry, const MindFormersTensor& tensor,
                                    int64_t number, const SlicesOfRanks* slices) {
     MindFormersSlice slice;
     slice.begin.resize(entry.full.size());
@@ -514,7 +516,7 @@ class Resolver {
 
   // Checks that the ranks of the places hold that slice by the layout. Other pipeline stages, whose
   // ranks it lacks, may have the tensor, too.
-  Status CheckPlaces(const Entry& entry, const std::vector<Place>& places, int64_t number,
+  Status CheckPlaces(const StatedTensor& entry, const std::vector<Place>& places, int64_t number,
                      const SlicesOfRanks& slices) {
     bool has_listed = false;
     for (const Place& place : places) {
@@ -526,7 +528,7 @@ class Resolver {
                    places.front().rank, places.size() == 1 ? "" : ", and of no rank that it has");
   }
 
-  Status CheckRanks(const Entry& entry, const Place& place, int64_t number,
+  Status CheckRanks(const StatedTensor& entry, const Place& place, int64_t number,
                     const SlicesOfRanks& slices) {
     RESHARD_RETURN_IF_ERROR(CheckRank(entry, place.rank, number, slices));
     if (place.group == nullptr) return {};
@@ -538,7 +540,7 @@ class Resolver {
     return {};
   }
 
-  Status CheckRank(const Entry& entry, int64_t rank, int64_t number,
+  Status CheckRank(const StatedTensor& entry, int64_t rank, int64_t number,
                    const SlicesOfRanks& slices) const {
     const auto found = slices.slice.find(rank);
     if (found == slices.slice.end() || found->second == number) return {};
@@ -548,7 +550,7 @@ class Resolver {
 
   const std::string_view path_;
   const MemoryCheck& memory_;
-  Content content_;
+  StatedContent content_;
   std::map<const SliceLayout*, SlicesOfRanks> by_layout_;
   // The slice that all ranks of a group have by a layout.
   std::map<std::pair<const SlicesOfRanks*, const std::vector<int64_t>*>, int64_t> by_group_;
@@ -566,7 +568,7 @@ Result<MindFormersMetadata> ReadMindFormersMetadata(const FileBytes& file,
   FileBlocks blocks(file, {0, file.size}, memory);
   ContentReader reader(file, memory);
   RESHARD_RETURN_IF_ERROR(reader.Read(0, [&blocks] { return blocks.Next(); }));
-  RESHARD_ASSIGN_OR_RETURN(Content content, std::move(reader).Finish());
+  RESHARD_ASSIGN_OR_RETURN(StatedContent content, std::move(reader).Finish());
   return Resolver(file, memory, std::move(content)).Resolve();
 }
 

@@ -31,16 +31,17 @@ Result<std::optional<uint64_t>> CoveredByCrc(const FileBytes& file) {
 
 bool WaitsForHeader(const FileTable& /*table*/) { return true; }
 
-bool CanHold(ArrayKind kind, DType dtype) {
+bool HasTypeFor(ArrayKind kind, DType dtype) {
   return (kind == ArrayKind::kTensor || kind == ArrayKind::kPacked) &&
          SafetensorsTypeOf(dtype) != nullptr;
 }
 
-MindSporeLoads LoadsOf(DType /*dtype*/, const Shape& /*shape*/) {
+MindSporeLoads LoadAsWritten(DType /*dtype*/, const Shape& /*shape*/) {
   return MindSporeLoads::kAsWritten;
 }
 
-Result<CrcText> TextOfCrc(std::span<const std::byte> head, uint64_t /*file_size*/, uint32_t crc) {
+Result<CrcText> TextOfCrcMember(std::span<const std::byte> head, uint64_t /*file_size*/,
+                                uint32_t crc) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const size_t member = text.find(kCrcMember);
   if (member != std::string_view::npos) {
@@ -60,13 +61,13 @@ constinit const Container kSafetensorsContainer = {
     .has_other_values = false,
     .may_be_encrypted = false,
     .may_be_one_stage = false,
-    .crc = {CrcPlace::kInHeader, TextOfCrc},
+    .crc = {CrcPlace::kInHeader, TextOfCrcMember},
     .likeness = LikenessOfSafetensors,
     .read_table = ReadTable,
     .covered_by_crc = CoveredByCrc,
     .waits_for_headers = WaitsForHeader,
-    .can_hold = CanHold,
-    .loads = LoadsOf,
+    .can_hold = HasTypeFor,
+    .loads = LoadAsWritten,
     .encode = EncodeSafetensors,
 };
 

@@ -20,7 +20,7 @@ constexpr uint64_t kLeastVisits = uint64_t{1} << 20;
 constexpr uint64_t kVisitsPerByte = 8;
 
 // A dict or list that is being walked through.
-struct Level {
+struct Walked {
   std::span<const PickleValue> items;
   bool has_pairs = false;
   size_t next = 0;
@@ -33,20 +33,20 @@ bool IsDictClass(const PickleGlobal& global) {
          (global.name == "OrderedDict" || global.name == "defaultdict");
 }
 
-std::optional<Level> LevelOf(const Pickle& pickle, const PickleValue& value) {
+std::optional<Walked> WalkedOf(const Pickle& pickle, const PickleValue& value) {
   switch (value.kind) {
     case PickleKind::kDict:
-      return Level{.items = pickle.Items(value), .has_pairs = true};
+      return Walked{.items = pickle.Items(value), .has_pairs = true};
     case PickleKind::kList:
     case PickleKind::kTuple:
-      return Level{.items = pickle.Items(value), .has_pairs = false};
+      return Walked{.items = pickle.Items(value), .has_pairs = false};
     case PickleKind::kNode:
       // One with pairs is of a class of dicts.
       if (!pickle.HasPairs(value) &&
           (!IsDictClass(pickle.Global(value)) || !pickle.Entries(value).empty())) {
         return std::nullopt;
       }
-      return Level{.items = pickle.Entries(value), .has_pairs = true};
+      return Walked{.items = pickle.Entries(value), .has_pairs = true};
     default:
       return std::nullopt;
   }
@@ -54,8 +54,8 @@ std::optional<Level> LevelOf(const Pickle& pickle, const PickleValue& value) {
 
 // Appends the key of a dict, or the place in a list. Keys that are no text and no number are shown
 // as in messages.
-Status AppendKey(const Pickle& pickle, const Level& level, size_t place, PickleExpansion& expansion,
-                 std::string& path) {
+Status AppendKey(const Pickle& pickle, const Walked& level, size_t place,
+                 PickleExpansion& expansion, std::string& path) {
   const size_t before = path.size();
   if (!level.has_pairs) {
     fmt::format_to(std::back_inserter(path), "{}", place);
@@ -115,7 +115,7 @@ std::vector<std::string_view> TorchStorageFinder::Find(const PickleValue& value)
 
 Result<uint64_t> ForEachTorchTensor(const Pickle& pickle, uint64_t pickle_bytes,
                                     PickleExpansion& expansion, const StateDictTakers& take) {
-  std::optional<Level> top = LevelOf(pickle, pickle.top());
+  std::optional<Walked> top = WalkedOf(pickle, pickle.top());
   if (!top) {
     return UnsupportedError(fmt::format("expected a dict of tensors, found {}; save a state_dict()",
                                         IsTorchTensor(pickle, pickle.top())
@@ -126,9 +126,9 @@ Result<uint64_t> ForEachTorchTensor(const Pickle& pickle, uint64_t pickle_bytes,
   uint64_t others = 0;
   std::string path;
   TorchStorageFinder finder(pickle);
-  std::vector<Level> levels = {*top};  // at most kMostPickleLevels
+  std::vector<Walked> levels = {*top};  // at most kMostPickleLevels
   while (!levels.empty()) {
-    Level& level = levels.back();
+    Walked& level = levels.back();
     if (level.next >= level.items.size()) {
       levels.pop_back();
       continue;
@@ -144,7 +144,7 @@ Result<uint64_t> ForEachTorchTensor(const Pickle& pickle, uint64_t pickle_bytes,
     const PickleKind key = level.has_pairs ? level.items[place].kind : PickleKind::kInteger;
     const bool has_name = key == PickleKind::kText || key == PickleKind::kInteger;
     const bool is_tensor = has_name && IsTorchTensor(pickle, value);
-    std::optional<Level> inner = has_name && !is_tensor ? LevelOf(pickle, value) : std::nullopt;
+    std::optional<Walked> inner = has_name && !is_tensor ? WalkedOf(pickle, value) : std::nullopt;
     std::vector<std::string_view> storages;
     if (!is_tensor && !inner) {
       ++others;

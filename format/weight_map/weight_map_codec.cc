@@ -19,13 +19,13 @@ namespace reshard {
 namespace {
 
 constexpr size_t kLongestPath = 4096;
-constexpr std::string_view kShardExtension = ".safetensors";
+constexpr std::string_view kSafetensorsExtension = ".safetensors";
 constexpr std::string_view kTorchExtension = ".bin";
 
 // Returns the fault of a file's name; "" if it lies below the folder.
 std::string_view FaultOf(std::string_view path) {
   if (path.size() > kLongestPath) return "is longer than a path can be";
-  if (!path.ends_with(kShardExtension) && !path.ends_with(kTorchExtension)) {
+  if (!path.ends_with(kSafetensorsExtension) && !path.ends_with(kTorchExtension)) {
     return "does not end in .safetensors or .bin";
   }
   const bool drive = path.size() > 1 && path[1] == ':';

@@ -15,7 +15,7 @@
 namespace reshard {
 namespace {
 
-std::optional<RoundedCount> Parse(std::string_view text) {
+std::optional<RoundedCount> ParseRounded(std::string_view text) {
   constexpr std::string_view kSuffixes = "KMBT";
   constexpr size_t kDecimalsOfSuffix = 3;
   size_t decimals = 0;  // that the suffix leaves to be filled up with zeros
@@ -48,7 +48,7 @@ std::optional<RoundedCount> Parse(std::string_view text) {
 }  // namespace
 
 Result<RoundedCount> ParseParameterCount(std::string_view text) {
-  if (const auto stated = Parse(text)) return *stated;
+  if (const auto stated = ParseRounded(text)) return *stated;
   return InvalidArgumentError(fmt::format(
       "expected a number of parameters such as 6.74B, with K, M, B or T for powers of 1000, or all "
       "of its digits; found {}",

@@ -144,7 +144,7 @@ Result<std::optional<ShardedFolder>> DcpIn(const std::string& path, std::string 
   return std::optional(ShardedFolder{SourceFormat::kDcp, std::move(below), std::move(entries)});
 }
 
-bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
+bool HasFile(const std::vector<DirectoryEntry>& entries, std::string_view name) {
   return std::any_of(entries.begin(), entries.end(), [name](const DirectoryEntry& entry) {
     return !entry.is_directory && entry.name == name;
   });
@@ -271,11 +271,11 @@ Result<std::optional<ShardedFolder>> FamilyIn(const std::string& path,
   }
   const bool may_be_latest =
       chosen ? may_be(SourceFormat::kMindFormers) || may_be(SourceFormat::kDcp) : !has(IsWhole);
-  if (may_be_latest && Has(entries, kLatestIteration)) return LatestIn(path, entries, chosen);
+  if (may_be_latest && HasFile(entries, kLatestIteration)) return LatestIn(path, entries, chosen);
   if (!chosen) RESHARD_RETURN_IF_ERROR(CheckFamilyIsRead(path, entries));
   // One file alone is as good as a file of full tensors.
   const auto files = std::count_if(entries.begin(), entries.end(), IsOfMindFormers);
-  const bool is_set = chosen || files > 1 || Has(entries, kMindFormersMetadataFile);
+  const bool is_set = chosen || files > 1 || HasFile(entries, kMindFormersMetadataFile);
   if (may_be(SourceFormat::kMindFormers) && files > 0 && is_set) {
     return MindFormersIn(path, "", std::move(entries), chosen);
   }

@@ -20,7 +20,7 @@ struct DTypeRow {
 };
 
 // In the order of the enumeration, so that a dtype is its own row number.
-constexpr std::array<DTypeRow, 26> kRows = {{
+constexpr std::array<DTypeRow, 26> kDTypeRows = {{
     {DType::kInt8, "Int8", 1},
     {DType::kUInt8, "UInt8", 1},
     {DType::kInt16, "Int16", 2},
@@ -50,8 +50,8 @@ constexpr std::array<DTypeRow, 26> kRows = {{
 }};
 
 constexpr bool RowsAreInOrder() {
-  for (size_t i = 0; i < kRows.size(); ++i) {
-    if (static_cast<size_t>(kRows[i].dtype) != i) return false;
+  for (size_t i = 0; i < kDTypeRows.size(); ++i) {
+    if (static_cast<size_t>(kDTypeRows[i].dtype) != i) return false;
   }
   return true;
 }
@@ -172,10 +172,10 @@ bool Disjoint(std::vector<const Box*> boxes) {
 
 inline namespace v0_1 {
 
-std::string_view DTypeName(DType dtype) { return kRows[static_cast<size_t>(dtype)].name; }
+std::string_view DTypeName(DType dtype) { return kDTypeRows[static_cast<size_t>(dtype)].name; }
 
 std::optional<DType> ParseDType(std::string_view name) {
-  for (const DTypeRow& row : kRows) {
+  for (const DTypeRow& row : kDTypeRows) {
     if (row.name == name) return row.dtype;
   }
   return std::nullopt;
@@ -193,7 +193,7 @@ uint64_t ElementsOfItem(DType dtype) {
   }
 }
 
-uint64_t ItemBytes(DType dtype) { return kRows[static_cast<size_t>(dtype)].item_bytes; }
+uint64_t ItemBytes(DType dtype) { return kDTypeRows[static_cast<size_t>(dtype)].item_bytes; }
 
 Shape LogicalShape(ArrayKind kind, DType dtype, const Shape& shape) {
   if (kind == ArrayKind::kText || kind == ArrayKind::kMapTensor) return {};

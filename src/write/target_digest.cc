@@ -183,12 +183,12 @@ void TargetDigest::AddPiece(std::span<const std::byte> piece) {
 }
 
 Status TargetDigest::Compare() const {
-  constexpr const char* kAdvice =
+  constexpr const char* kReport =
       "no file was published; this is a fault of the host's memory or of reshard: convert again, "
       "and report it if it happens again";
   if (changed_literal_) {
     return InternalError(fmt::format("{}: the header at offset {} is not the planned one; {}",
-                                     Escape(plan_.path), *changed_literal_, kAdvice));
+                                     Escape(plan_.path), *changed_literal_, kReport));
   }
   for (size_t i = 0; i < plan_.segments.size(); ++i) {
     const auto* content = std::get_if<Content>(&plan_.segments[i]);
@@ -201,7 +201,7 @@ Status TargetDigest::Compare() const {
         fmt::format("{}: parameter {} at offset {}: the bytes taken from the sources have the "
                     "logical digest {}, the bytes to write {}; {}",
                     Escape(plan_.path), Quote(content->target_name), content->target.offset,
-                    ToHex(taken), ToHex(moved), kAdvice));
+                    ToHex(taken), ToHex(moved), kReport));
   }
   return {};
 }
