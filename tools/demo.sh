@@ -17,7 +17,7 @@ mkdir -p build/demo
 say "Building (log: build/demo/build.log)"
 {
   cmake --preset release &&
-    cmake --build --preset release --target reshard_cli reshard_gen
+    cmake --build --preset release --parallel "$(nproc)" --target reshard_cli reshard_gen
 } >build/demo/build.log 2>&1 || {
   tail -n 40 build/demo/build.log >&2
   exit 1

@@ -354,10 +354,10 @@ Result<std::map<uint64_t, std::string>> JobFolder::LiveWorkers(uint64_t workers)
   return live;
 }
 
-Result<bool> JobFolder::HasLiveRun() const {
+Result<bool> JobFolder::HasLiveWorker() const {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder_.Names());
   for (const std::string& name : names) {
-    if (!name.starts_with(kWorkerLock) && name != RunLockName(std::nullopt)) continue;
+    if (!name.starts_with(kWorkerLock)) continue;
     RESHARD_ASSIGN_OR_RETURN(const auto lock, FileLock::LookAt(folder_, name));
     if (lock && lock->held) return true;
   }

@@ -180,9 +180,8 @@ class JobFolder {
   // Returns the workers' locks that are held, and their processes as far as known
   // (FileLock::Holder). Errors: kIo.
   Result<std::map<uint64_t, std::string>> LiveWorkers(uint64_t workers) const;
-  // Whether the lock of a run alone is held, or any worker's, of any number of workers. Errors:
-  // kIo.
-  Result<bool> HasLiveRun() const;
+  // Whether any worker's lock is held, of any number of workers. Errors: kIo.
+  Result<bool> HasLiveWorker() const;
 
   // The folder itself.
   const OutputDirectory& folder() const { return folder_; }

@@ -53,21 +53,6 @@ uint64_t BytesToWrite(const JobSpec& spec, const FinishedFiles& finished) {
   return bytes;
 }
 
-// Whether a run or a worker is at work in a `.reshard`. It does not touch the lock of the target,
-// so that no run fails because of a question.
-Result<bool> IsAtWork(const OutputDirectory& parent) {
-  RESHARD_ASSIGN_OR_RETURN(const bool is_busy, JobLock::IsWorkerBusy(parent));
-  if (is_busy) return true;
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, parent.Names());
-  for (const std::string& name : names) {
-    const auto folder = JobFolder::Open(parent, name);
-    if (!folder.ok()) continue;  // not a job's, or one that has just ended
-    RESHARD_ASSIGN_OR_RETURN(const bool is_live, folder->HasLiveRun());
-    if (is_live) return true;
-  }
-  return false;
-}
-
 // Whether a set that is complete already will do. `force` alone writes it again.
 bool LooksForPublished(const JobSpec& spec) {
   return spec.output.resume != OutputChoice::Resume::kNo || !spec.output.force;
@@ -146,13 +131,7 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
     return CheckSpace(above, BytesToWrite(spec, {}));
   }
   if (!target.ok()) return target.status();
-  const auto parent = target->OpenFolder(JobLock::kFolderName);
-  if (parent.ok()) {
-    RESHARD_ASSIGN_OR_RETURN(const bool is_at_work, IsAtWork(*parent));
-    if (is_at_work) return JobLock::HeldError(*target);
-  } else if (parent.status().code() != StatusCode::kNotFound) {
-    return parent.status();
-  }
+  RESHARD_RETURN_IF_ERROR(JobLock::Check(*target));
   if (LooksForPublished(spec)) {
     RESHARD_ASSIGN_OR_RETURN(const PublishedSet earlier, FindPublished(*target, spec));
     if (earlier.found) return target->FreeBytes();
@@ -160,11 +139,17 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
   }
   bool replace = spec.output.force;
   FinishedFiles finished;
+  const auto parent = target->OpenFolder(JobLock::kFolderName);
   if (parent.ok()) {
     RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
                              JudgeLeftovers(*target, *parent, spec));
     RESHARD_RETURN_IF_ERROR(NoteDiscarded(*parent, leftovers, spec));
     for (const Leftover& leftover : leftovers) {
+      const auto left = JobFolder::Open(*parent, leftover.fingerprint);
+      if (left.ok()) {
+        RESHARD_ASSIGN_OR_RETURN(const bool live, left->HasLiveWorker());
+        if (live) return JobLock::HeldError(*target);
+      }
       if (leftover.fate == Fate::kResume || leftover.fate == Fate::kCleanUp) {
         return target->FreeBytes();
       }
@@ -182,6 +167,8 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
                         Escape(spec.target.folder)));
       }
     }
+  } else if (parent.status().code() != StatusCode::kNotFound) {
+    return parent.status();
   }
   RESHARD_RETURN_IF_ERROR(CheckSuperseded(spec, *target, replace, PruneCheck::kSizes).status());
   return CheckSpace(*target, BytesToWrite(spec, finished));

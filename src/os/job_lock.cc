@@ -25,7 +25,8 @@ constexpr size_t kMaxHostBytes = 255;
 
 // A lock that is held for a moment, of a few system calls, is tried again. A network file system or
 // a busy processor may draw the moment out.
-constexpr int kMomentAttempts = 1000;
+constexpr int kAskerAttempts = 1000;
+constexpr int kDyingAttempts = 200;
 constexpr std::chrono::milliseconds kMomentPause(1);
 
 constexpr int kOpenFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -114,7 +115,7 @@ Result<bool> FileLock::Try(Mode mode) const {
 }
 
 Result<bool> FileLock::TryPastAskers() const {
-  for (int i = 0; i < kMomentAttempts; ++i) {
+  for (int i = 0; i < kAskerAttempts; ++i) {
     RESHARD_ASSIGN_OR_RETURN(const bool had, Try(Mode::kExclusive));
     if (had) return true;
     RESHARD_ASSIGN_OR_RETURN(const bool shared, Try(Mode::kShared));
@@ -125,11 +126,15 @@ Result<bool> FileLock::TryPastAskers() const {
   return false;
 }
 
-Result<std::optional<FileLock::Mode>> FileLock::TryPastTheDying() const {
-  for (int i = 0; i < kMomentAttempts; ++i) {
-    for (const Mode mode : {Mode::kExclusive, Mode::kShared}) {
-      RESHARD_ASSIGN_OR_RETURN(const bool had, Try(mode));
-      if (had) return std::optional(mode);
+Result<std::optional<FileLock::Mode>> FileLock::TryExclusiveElseShared() const {
+  for (int i = 0; i < kDyingAttempts; ++i) {
+    // Shared first: then nobody holds it exclusively who might end between two attempts.
+    RESHARD_ASSIGN_OR_RETURN(const bool is_free, Try(Mode::kShared));
+    if (is_free) {
+      RESHARD_ASSIGN_OR_RETURN(const bool alone, Try(Mode::kExclusive));
+      if (alone) return std::optional(Mode::kExclusive);
+      RESHARD_ASSIGN_OR_RETURN(const bool shared, Try(Mode::kShared));
+      if (shared) return std::optional(Mode::kShared);
     }
     std::this_thread::sleep_for(kMomentPause);
   }
@@ -243,7 +248,7 @@ Result<JobLock> JobLock::AcquireAsWorker(const OutputDirectory& target, const Pa
       RESHARD_RETURN_IF_ERROR(begin.Wait(patience));
     }
     RESHARD_ASSIGN_OR_RETURN(FileLock file, FileLock::Open(folder, kLockName));
-    RESHARD_ASSIGN_OR_RETURN(const auto mode, file.TryPastTheDying());
+    RESHARD_ASSIGN_OR_RETURN(const auto mode, file.TryExclusiveElseShared());
     if (!mode) return HeldError(target);
     RESHARD_ASSIGN_OR_RETURN(FileLock commit, FileLock::Open(folder, kCommitName));
     if (!begin.IsNamed(target, PathOf(kBeginName)) || !file.IsNamed(target, PathOf(kLockName)) ||
@@ -264,6 +269,18 @@ Status JobLock::HeldError(const OutputDirectory& target) {
       "another reshard run is writing to {}; wait until it has ended, or choose another "
       "target folder",
       Escape(target.path())));
+}
+
+Status JobLock::Check(const OutputDirectory& target) {
+  const auto folder = target.OpenFolder(kFolderName);
+  if (folder.status().code() == StatusCode::kNotFound) return {};
+  if (!folder.ok()) return folder.status();
+  const auto file = FileLock::OpenToAsk(*folder, kLockName);
+  if (file.status().code() == StatusCode::kNotFound) return {};
+  if (!file.ok()) return file.status();
+  // Shared, so that several processes may ask at the same time.
+  RESHARD_ASSIGN_OR_RETURN(const bool had, file->Try(FileLock::Mode::kShared));
+  return had ? Status() : HeldError(target);
 }
 
 Result<bool> JobLock::IsWorkerBusy(const OutputDirectory& folder) {

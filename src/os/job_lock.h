@@ -60,10 +60,10 @@ class FileLock {
   // As Try(kExclusive), of a lock that only askers share (IsHeld): waits for them. Then no asker
   // makes a process fail that has a right to the lock.
   Result<bool> TryPastAskers() const;
-  // Locks exclusively, or else shared, and returns which. No value: another process goes on to hold
-  // it exclusively. One that dies frees its locks one after the other. So who has had to hold
-  // another lock to hold this one may still hold this one for a moment.
-  Result<std::optional<Mode>> TryPastTheDying() const;
+  // Locks exclusively, or else shared, and returns which. Tries for some time: a process that dies
+  // frees its locks one after the other, so one that has had to hold the caller's other lock may
+  // still hold this one for a moment. No value: another process goes on to hold it exclusively.
+  Result<std::optional<Mode>> TryExclusiveElseShared() const;
   // Whether another process holds it exclusively. Shares the lock for a moment, so ask only for
   // locks that are taken by TryPastAskers or Wait. Errors: as Try.
   Result<bool> IsHeld() const;
@@ -108,11 +108,14 @@ class JobLock {
   static Result<JobLock> AcquireAsWorker(const OutputDirectory& target, const Patience& patience,
                                          bool waited = false);
 
+  // As Acquire, but only tells whether the lock is free, or held by workers; makes no files.
+  static Status Check(const OutputDirectory& target);
+
   // Whether a worker begins or publishes at this moment, by the locks in `folder`, a `.reshard`.
   // Makes no files, and no other process fails by it. Errors: kIo.
   static Result<bool> IsWorkerBusy(const OutputDirectory& folder);
 
-  // The error of Acquire when another run or a worker holds the lock of `target`.
+  // The error of Acquire, AcquireAsWorker and Check when others hold the lock of `target`.
   static Status HeldError(const OutputDirectory& target);
 
   // The folder `.reshard`.

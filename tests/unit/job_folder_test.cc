@@ -185,20 +185,16 @@ TEST_F(JobFolderTest, WorkersSayWhenTheyHaveFinishedAndThatTheyLive) {
   EXPECT_THAT(*folder.Outstanding(4), ElementsAre(0, 1, 2, 3));  // another division
 
   EXPECT_THAT(*folder.LiveWorkers(3), IsEmpty());
-  EXPECT_FALSE(*folder.HasLiveRun());
+  EXPECT_FALSE(*folder.HasLiveWorker());
   const auto lock = folder.RunLock(WorkerShare{2, 3});
   ASSERT_TRUE(lock.ok());
   ASSERT_TRUE(*lock->Try(FileLock::Mode::kExclusive));
   lock->Sign();
   EXPECT_THAT(*folder.LiveWorkers(3), ElementsAre(Pair(2, testing::HasSubstr("process"))));
   EXPECT_THAT(*folder.LiveWorkers(5), IsEmpty());
-  EXPECT_TRUE(*folder.HasLiveRun());
+  EXPECT_TRUE(*folder.HasLiveWorker());
   lock->Unlock();
-  EXPECT_FALSE(*folder.HasLiveRun());
-  const auto alone = folder.RunLock(std::nullopt);
-  ASSERT_TRUE(alone.ok());
-  ASSERT_TRUE(*alone->Try(FileLock::Mode::kExclusive));
-  EXPECT_TRUE(*folder.HasLiveRun());
+  EXPECT_FALSE(*folder.HasLiveWorker());
 }
 
 TEST_F(JobFolderTest, WhoJoinsAFileLocksOutOthers) {

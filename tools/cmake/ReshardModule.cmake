@@ -60,9 +60,10 @@ endfunction()
 # reshard_module(NAME
 #   [HOT]                           its code sees every byte of a conversion: optimized for speed
 #   [PARSES]                        its code sees every byte of a header: optimized in Debug, too
-#   [KERNELS]                       HOT, and each source is compiled for another instruction set
-#   [SOURCES file.cc...]            compiled together with other modules: all HOT ones, all that are
-#                                   PARSES, or those where the variable RESHARD_UNIT is the same
+#   [KERNELS]                       HOT, but its sources are compiled one by one, as some are for another
+#                                   instruction set
+#   [SOURCES file.cc...]            compiled together with other modules: all that are HOT, all that are
+#                                   PARSES, or those of the others with one value of RESHARD_UNIT
 #   [PUBLIC_HEADERS reshard/x.h...] the headers in include/ that this module implements
 #   [PROTOS file.proto...]          schemas whose generated code belongs to the module
 #   [DEPENDS module...]             modules whose headers it includes (tools/dev/layering.txt)
@@ -102,7 +103,6 @@ function(reshard_module name)
     endif()
     if(NOT TARGET ${unit})
       add_library(${unit} OBJECT)
-      set_target_properties(${unit} PROPERTIES UNITY_BUILD_BATCH_SIZE 0) # all in one
       reshard_embeddable(${unit})
       target_link_libraries(${unit} PRIVATE reshard_warnings)
       if(arg_KERNELS)
