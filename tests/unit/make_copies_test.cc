@@ -30,7 +30,7 @@ const Box kTop = {{0, 0}, {2, 4}};
 const Box kBottom = {{2, 0}, {2, 4}};
 const Box kAll = {{0, 0}, {4, 4}};
 
-struct Row {
+struct CopyCase {
   const char* name;
   std::vector<PlacedPiece> shards;
 };
@@ -38,7 +38,7 @@ struct Row {
 TEST(MakeCopiesTest, RefusesShardsThatDoNotCoverExactlyOnce) {
   PlacedPiece short_content = Shard(2, kBottom, 0);
   short_content.content[0].length -= 1;
-  const std::vector<Row> rows = {
+  const std::vector<CopyCase> rows = {
       {"none", {}},
       {"one is missing", {Shard(1, kTop, 100)}},
       {"one is there twice", {Shard(1, kTop, 0), Shard(2, kBottom, 0), Shard(3, kTop, 0)}},
@@ -50,7 +50,7 @@ TEST(MakeCopiesTest, RefusesShardsThatDoNotCoverExactlyOnce) {
       {"all of it beside the box", {Shard(1, {{4, 0}, {4, 4}}, 0)}},
   };
   const SourceTensor tensor = Tensor(DType::kInt16, {8, 4});
-  for (const Row& row : rows) {
+  for (const CopyCase& row : rows) {
     const auto copies = MakeCopies(tensor, row.shards, kAll, {0, 32}, 0);
     EXPECT_EQ(copies.status().code(), StatusCode::kMismatch) << row.name;
     EXPECT_EQ(copies.status().message(),
