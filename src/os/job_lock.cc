@@ -128,9 +128,9 @@ Result<bool> FileLock::TryPastAskers() const {
 
 Result<std::optional<FileLock::Mode>> FileLock::TryExclusiveElseShared() const {
   for (int i = 0; i < kDyingAttempts; ++i) {
-    // Shared first: then nobody holds it exclusively who might end between two attempts.
-    RESHARD_ASSIGN_OR_RETURN(const bool is_free, Try(Mode::kShared));
-    if (is_free) {
+    // Shared first: if it is granted, no exclusive holder can end between two attempts.
+    RESHARD_ASSIGN_OR_RETURN(const bool granted, Try(Mode::kShared));
+    if (granted) {
       RESHARD_ASSIGN_OR_RETURN(const bool alone, Try(Mode::kExclusive));
       if (alone) return std::optional(Mode::kExclusive);
       RESHARD_ASSIGN_OR_RETURN(const bool shared, Try(Mode::kShared));

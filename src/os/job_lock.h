@@ -145,7 +145,7 @@ class JobLock {
   JobLock(OutputDirectory folder, FileLock file);
 
   OutputDirectory folder_;
-  // Freed after `file_`: who gets it relies on that no other worker holds `file_` exclusively.
+  // Freed after `file_`: a worker that gets it expects that no other one holds `file_` exclusively.
   std::optional<FileLock> begin_;  // of a worker: held while it begins
   FileLock file_;
   std::optional<FileLock> commit_;  // of a worker: held while it publishes
