@@ -134,10 +134,11 @@ Status Measure(const Case& what) {
       pieces.pieces.front() = {0, box, Box::Whole(shape)};
       return {};
     };
-    const TargetFile file{.path = fmt::format("{}.safetensors", target),
-                          .container = &kSafetensorsContainer,
-                          .arrays = static_cast<size_t>(what.tensors),
-                          .make = make};
+    TargetFile file;
+    file.path = fmt::format("{}.safetensors", target);
+    file.container = &kSafetensorsContainer;
+    file.arrays = static_cast<size_t>(what.tensors);
+    file.make = make;
     RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, MakePlan(source, file));
     for (const Segment& segment : plan.segments) {
       if (const auto* content = std::get_if<Content>(&segment)) copies += content->copies.size();
