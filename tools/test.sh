@@ -213,39 +213,29 @@ build_and_test() { # PRESET [CMAKE OPTION...]
   fi
 }
 
-# What the release build runs too, with --complete only.
+# The presets leave out what the release build runs too.
+build_asan() {
+  local target=portable_tests
+  [[ $mode != --complete ]] || target=all
+  configure asan && cmake --build --preset asan --parallel "$jobs" --target "$target"
+}
+
 test_asan() {
-  local exclude=native
-  [[ $mode == --complete ]] || exclude='native|script|lint|install'
-  if run_part asan-build configure_and_build asan; then
-    run_ctest asan-test asan --label-exclude "$exclude"
+  # ctest leaves out what both label expressions match, the preset's and this one.
+  local exclude=()
+  [[ $mode != --complete ]] || exclude=(--label-exclude native)
+  if run_part asan-build build_asan; then
+    run_ctest asan-test asan "${exclude[@]}"
   else
     did_not_run asan-test "the build failed"
   fi
 }
 
-# Each takes ten minutes: --all has one of them, by the seed, and --complete both.
+# Of the two, --all has one, by the seed, and --complete both.
 has_part() { # tsan | wheel
   local parts=(tsan wheel)
   [[ $mode == --complete || ${parts[RESHARD_TEST_SEED % 2]} == "$1" ]] ||
     { record "$1" "not in the sample of this seed" && false; }
-}
-
-# All test programs with threads, or a third of them that the seed chooses: AddressSanitizer runs all.
-test_tsan() {
-  has_part tsan || return 0
-  if [[ $mode == --complete ]]; then
-    build_and_test tsan
-    return
-  fi
-  local chosen
-  mapfile -t chosen < <(configure tsan >&2 && ctest --preset tsan --show-only 2>/dev/null |
-    awk -v seed="$RESHARD_TEST_SEED" '$2 ~ /^#/ && n++ % 3 == seed % 3 { print $NF }')
-  if run_part tsan-build cmake --build --preset tsan --parallel "$jobs" --target "${chosen[@]}"; then
-    run_ctest tsan-test tsan --tests-regex "^($(IFS='|' && echo "${chosen[*]}"))\$"
-  else
-    did_not_run tsan-test "the build failed"
-  fi
 }
 
 # The release build, with the tests that AddressSanitizer does not run and what scripts run. Warnings are
@@ -390,7 +380,7 @@ run_all() {
   check_format
   test_asan
   check_tidy
-  test_tsan
+  has_part tsan && build_and_test tsan
   if ! run_part release-build build_release "${options[@]}"; then
     did_not_run native "the release build failed"
     did_not_run packages "the release build failed"

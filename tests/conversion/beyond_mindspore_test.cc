@@ -17,7 +17,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::beyond_mindspore_test {
 namespace {
 
 using testing::ElementsAre;
@@ -278,4 +278,4 @@ TEST(SharedParametersTest, HaveEachTargetStagesOwnLayout) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::beyond_mindspore_test

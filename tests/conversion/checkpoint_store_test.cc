@@ -20,7 +20,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
 
-namespace reshard {
+namespace reshard::checkpoint_store_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -372,4 +372,4 @@ TEST_F(ShardedCheckpointTest, ManyThreadsRead) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::checkpoint_store_test

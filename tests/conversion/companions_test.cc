@@ -24,7 +24,7 @@
 #include "tests/support/view_check.h"
 #include "tests/support/with_bytes.h"
 
-namespace reshard {
+namespace reshard::companions_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -395,4 +395,4 @@ TEST(CompanionsTest, WhoseConfigurationStatesAnotherDTypeWarn) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::companions_test

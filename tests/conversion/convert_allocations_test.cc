@@ -33,7 +33,7 @@ std::atomic<size_t> allocations = 0;
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
-namespace reshard {
+namespace reshard::convert_allocations_test {
 namespace {
 
 constexpr int64_t kSources = 4;
@@ -89,4 +89,4 @@ TEST(ConvertAllocations, AreFewForEachParameterOfATargetFile) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_allocations_test

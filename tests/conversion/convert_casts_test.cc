@@ -18,7 +18,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_casts_test {
 namespace {
 
 using testing::Contains;
@@ -260,4 +260,4 @@ TEST(ConvertCastsTest, DamageIsFound) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_casts_test

@@ -12,7 +12,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/with_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_changes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -43,4 +43,4 @@ TEST(ConvertChangesTest, AreNamedAsWhatTheyAre) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_changes_test

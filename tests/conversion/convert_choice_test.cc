@@ -16,7 +16,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_choice_test {
 namespace {
 
 using testing::AllOf;
@@ -521,4 +521,4 @@ TEST(ConvertReferenceTest, MayBeAFolderOfWholeTensors) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_choice_test

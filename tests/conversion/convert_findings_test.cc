@@ -12,7 +12,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_findings_test {
 namespace {
 
 using testing::AllOf;
@@ -398,4 +398,4 @@ TEST(WarningsTest, NameTheFirstThree) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_findings_test

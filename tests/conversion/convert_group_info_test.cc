@@ -15,7 +15,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_group_info_test {
 namespace {
 
 using testing::ElementsAre;
@@ -216,4 +216,4 @@ TEST_F(ConvertGroupInfoTest, AReportHasAllReplicasOfFullTensors) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_group_info_test

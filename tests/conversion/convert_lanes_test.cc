@@ -14,7 +14,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::convert_lanes_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -126,4 +126,4 @@ TEST_F(ConvertLanesTest, ReadsSmallSharedParametersOnce) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_lanes_test

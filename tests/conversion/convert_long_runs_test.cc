@@ -11,7 +11,7 @@
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_long_runs_test {
 namespace {
 
 struct Row {
@@ -49,4 +49,4 @@ INSTANTIATE_TEST_SUITE_P(Rows, ConvertLongRunsTest,
                          [](const auto& row) { return row.param.name; });
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_long_runs_test

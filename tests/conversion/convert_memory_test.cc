@@ -16,7 +16,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::convert_memory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -124,4 +124,4 @@ TEST_F(ConvertMemoryTest, CountsTheTableThatACrcTakes) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_memory_test

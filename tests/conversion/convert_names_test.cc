@@ -14,7 +14,7 @@
 #include "tests/support/folder_contents.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_names_test {
 namespace {
 
 using testing::ElementsAre;
@@ -68,4 +68,4 @@ INSTANTIATE_TEST_SUITE_P(Checksum, ConvertNamesTest, testing::Bool(),
                          [](const auto& row) { return row.param ? "with" : "without"; });
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_names_test

@@ -21,7 +21,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_published_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -405,4 +405,4 @@ TEST_F(ConvertPublishedTest, JoinedRuns) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_published_test

@@ -19,7 +19,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/with_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_ranks_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -278,4 +278,4 @@ TEST_F(ConvertRanksTest, TheReportTellsWhatWasDone) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_ranks_test

@@ -15,7 +15,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/with_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_replicas_test {
 namespace {
 
 using testing::AllOf;
@@ -206,4 +206,4 @@ TEST_F(ConvertReplicasTest, AStopWhileComparingLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_replicas_test

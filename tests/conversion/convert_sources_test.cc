@@ -18,7 +18,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_sources_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -209,4 +209,4 @@ TEST_F(ConvertSourcesTest, StrategiesOfMemoryStandForFiles) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_sources_test

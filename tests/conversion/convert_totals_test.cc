@@ -15,8 +15,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
-
+namespace reshard::convert_totals_test {
 namespace {
 
 using testing::AllOf;
@@ -317,4 +316,4 @@ TEST(StageAloneTest, IsNotSaidOfAWholeSource) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_totals_test

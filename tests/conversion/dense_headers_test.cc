@@ -15,7 +15,7 @@
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::dense_headers_test {
 namespace {
 
 // Together more than the windows of a conversion hold.
@@ -104,4 +104,4 @@ TEST_F(DenseHeadersTest, AConversionReadsThemOnce) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::dense_headers_test

@@ -17,7 +17,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::digest_diff_test {
 namespace {
 
 using testing::ElementsAre;
@@ -396,4 +396,4 @@ TEST_F(DigestDiffTest, LargeTensorsInManyWindows) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::digest_diff_test

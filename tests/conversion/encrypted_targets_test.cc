@@ -23,7 +23,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::encrypted_targets_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -244,4 +244,4 @@ TEST(EncryptedTargetTest, WhatDoesNotGoTogetherIsRefused) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::encrypted_targets_test

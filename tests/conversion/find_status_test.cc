@@ -18,7 +18,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::find_status_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -396,4 +396,4 @@ TEST_F(FindStatusTest, OfTwoConversions) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::find_status_test

@@ -13,7 +13,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::joined_sources_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -107,4 +107,4 @@ TEST_F(JoinedSourcesTest, WhatIsWrittenAnewIsNotCompared) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::joined_sources_test

@@ -15,7 +15,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/test_tensor.h"
 
-namespace reshard {
+namespace reshard::layout_report_test {
 namespace {
 
 using testing::HasSubstr;
@@ -291,4 +291,4 @@ TEST(DeviceGridTest, OfVeryManyRanksSeveralAreOneSquare) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::layout_report_test

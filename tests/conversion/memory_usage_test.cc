@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace reshard {
+namespace reshard::memory_usage_test {
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
@@ -27,4 +27,4 @@ TEST(MemoryUsage, SeesAnonymousMemory) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::memory_usage_test

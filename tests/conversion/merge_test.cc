@@ -17,7 +17,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
 
-namespace reshard {
+namespace reshard::merge_test {
 namespace {
 
 using testing::AllOf;
@@ -384,4 +384,4 @@ TEST_F(MergeTest, SegmentsOfAFolderMayBeSafetensors) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::merge_test

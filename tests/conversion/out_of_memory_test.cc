@@ -57,7 +57,7 @@ extern "C" const char* __lsan_default_suppressions() {
   return "leak:google::protobuf::RepeatedPtrField";
 }
 
-namespace reshard {
+namespace reshard::out_of_memory_test {
 namespace {
 
 // Calls body() with the first allocation failing, then with the second, and so on, until one call
@@ -164,4 +164,4 @@ TEST(OutOfMemory, FilesAreReadAsTheyAreIndexedOrNot) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::out_of_memory_test

@@ -27,7 +27,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tools/gen/sample_files.h"
 
-namespace reshard {
+namespace reshard::plan_scale_test {
 namespace {
 
 SampleModel ModelOf(int64_t tp, int64_t dp, int64_t pp) {
@@ -257,4 +257,4 @@ TEST(PlanScaleTest, InspectingManyRanksReadsHeadersOnly) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::plan_scale_test

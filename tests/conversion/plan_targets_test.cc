@@ -20,7 +20,7 @@
 #include "tests/support/test_tensor.h"
 #include "tools/gen/sample_files.h"
 
-namespace reshard {
+namespace reshard::plan_targets_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -161,4 +161,4 @@ TEST_F(PlanTargetsTest, TheFirstRankThatFailsIsToldOf) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::plan_targets_test

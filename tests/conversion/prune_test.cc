@@ -19,7 +19,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::prune_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -276,4 +276,4 @@ TEST(OriginTest, AFolderInItsPlaceIsRefusedBeforeAnythingIsWritten) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::prune_test

@@ -15,7 +15,7 @@
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::rank_file_digests_test {
 namespace {
 
 using testing::UnorderedElementsAre;
@@ -131,4 +131,4 @@ TEST_F(RankFileDigestsTest, EachByteIsReadOnce) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::rank_file_digests_test

@@ -13,7 +13,7 @@
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::rank_findings_test {
 namespace {
 
 using testing::ElementsAre;
@@ -314,4 +314,4 @@ TEST_F(RankFindingsTest, AMissingPartOfATensorWithoutElementsIsNoDifference) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::rank_findings_test

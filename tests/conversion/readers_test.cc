@@ -15,7 +15,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::readers_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -287,4 +287,4 @@ TEST(ReadersTest, OfFilesEachByThemselves) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::readers_test

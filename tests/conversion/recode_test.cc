@@ -22,7 +22,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
 
-namespace reshard {
+namespace reshard::recode_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -346,4 +346,4 @@ TEST_F(RecodeTest, ResumesWhatWasStopped) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::recode_test

@@ -14,7 +14,7 @@
 #include "tests/support/folder_contents.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::redundancy_targets_test {
 namespace {
 
 using testing::ElementsAre;
@@ -153,4 +153,4 @@ TEST_F(RedundancyTargetsTest, LeftOutParametersKeepTheTurns) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::redundancy_targets_test

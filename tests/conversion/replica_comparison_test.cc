@@ -19,7 +19,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::replica_comparison_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -247,4 +247,4 @@ TEST(StagesOfTest, AreThoseThatTheRanksNeed) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::replica_comparison_test

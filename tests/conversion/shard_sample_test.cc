@@ -16,7 +16,7 @@
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::shard_sample_test {
 namespace {
 
 using testing::IsEmpty;
@@ -175,4 +175,4 @@ TEST(ShardSampleTest, FilesWithAnotherTableAreIndexed) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::shard_sample_test

@@ -17,7 +17,7 @@
 #include "tests/support/folder_contents.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::share_plan_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -195,4 +195,4 @@ TEST_F(SharePlanTest, OtherFactsDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::share_plan_test

@@ -23,7 +23,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/view_check.h"
 
-namespace reshard {
+namespace reshard::stated_crc_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -227,4 +227,4 @@ TEST(StatedCrcTest, ASafetensorsSourceIsCheckedByIt) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::stated_crc_test

@@ -21,7 +21,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::stated_places_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -340,4 +340,4 @@ TEST_F(PartsTest, BrokenShardingInfoIsCorrupt) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::stated_places_test

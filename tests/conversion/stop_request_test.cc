@@ -16,7 +16,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::stop_request_test {
 namespace {
 
 TEST(StopRequest, NothingIsReadAfterIt) {
@@ -113,4 +113,4 @@ TEST(StopRequest, EndsTheUseOfSources) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::stop_request_test

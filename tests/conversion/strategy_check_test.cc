@@ -20,7 +20,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/with_bytes.h"
 
-namespace reshard {
+namespace reshard::strategy_check_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -543,4 +543,4 @@ TEST(StrategyCheckTest, WhoComparesAllRefusesAWrongStrategyOnly) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_check_test

@@ -13,7 +13,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::strategy_inference_test {
 namespace {
 
 using testing::ElementsAre;
@@ -236,4 +236,4 @@ TEST_F(StrategyInferenceTest, ShardsThatFitNothing) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_inference_test

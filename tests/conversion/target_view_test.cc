@@ -22,7 +22,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/view_check.h"
 
-namespace reshard {
+namespace reshard::target_view_test {
 namespace {
 
 using testing::HasSubstr;
@@ -272,4 +272,4 @@ TEST(TargetViewTest, AStopRequestEndsReads) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::target_view_test

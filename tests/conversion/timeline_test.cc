@@ -11,7 +11,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/test_tensor.h"
 
-namespace reshard {
+namespace reshard::timeline_test {
 namespace {
 
 using testing::Contains;
@@ -104,4 +104,4 @@ TEST(TimelineTest, OfAConversionEndsWithItsSums) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::timeline_test

@@ -28,7 +28,7 @@
 #include "tests/support/view_check.h"
 #include "tests/support/zip_bytes.h"
 
-namespace reshard {
+namespace reshard::torch_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -603,4 +603,4 @@ TEST_F(TorchRanksTest, OfPyTorchAreJoined) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::torch_files_test

@@ -16,7 +16,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::unmatched_names_test {
 namespace {
 
 using testing::AllOf;
@@ -329,4 +329,4 @@ TEST(UnmatchedNamesTest, AreRefusedWhereNothingIsConverted) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::unmatched_names_test

@@ -20,7 +20,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/torch_bytes.h"
 
-namespace reshard {
+namespace reshard::unread_tensors_test {
 namespace {
 
 using testing::Contains;
@@ -205,4 +205,4 @@ TEST_F(UnreadTensorsTest, OfAnItemOfDcp) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::unread_tensors_test

@@ -17,7 +17,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/test_tensor.h"
 
-namespace reshard {
+namespace reshard::value_statistics_test {
 namespace {
 
 using Number = StatisticsReport::Number;
@@ -239,4 +239,4 @@ TEST_F(ValueStatisticsTest, ACallThatIsStoppedSaysSo) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::value_statistics_test

@@ -16,7 +16,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::verify_against_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -358,4 +358,4 @@ TEST_F(VerifyAgainstTest, ProgressEndsWithAllBytes) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::verify_against_test

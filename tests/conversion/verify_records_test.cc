@@ -11,7 +11,7 @@
 #include "src/record/part_record.h"
 #include "tests/conversion/verify_fixture.h"
 
-namespace reshard {
+namespace reshard::verify_records_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -141,4 +141,4 @@ TEST_F(VerifyTest, AllManifestsCount) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::verify_records_test

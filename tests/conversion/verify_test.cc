@@ -16,7 +16,7 @@
 #include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::verify_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -327,4 +327,4 @@ TEST_F(VerifyTest, LeavesFewPagesMapped) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::verify_test

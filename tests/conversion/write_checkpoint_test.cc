@@ -15,7 +15,7 @@
 #include "tests/support/folder_contents.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::write_checkpoint_test {
 namespace {
 
 using testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST_F(WriteCheckpointTest, RefusesWhatNoFileCanHold) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::write_checkpoint_test

@@ -14,7 +14,7 @@
 #include "src/verify/crc_check.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::checkpoint_golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -152,4 +152,4 @@ TEST(CheckpointGoldenTest, IndexesEqualLibprotobufsAnswerAndHeadersEncodeAgain) 
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::checkpoint_golden_test

@@ -19,7 +19,7 @@
 #include "tests/support/test_tensor.h"
 #include "tests/support/view_check.h"
 
-namespace reshard {
+namespace reshard::convert_golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -240,4 +240,4 @@ TEST(ConvertGoldenApisTest, OneStageAlone) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_golden_test

@@ -17,7 +17,7 @@
 #include "tests/support/folder_contents.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::encrypted_golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -167,4 +167,4 @@ TEST(EncryptedFilesTest, HaveTextsThatAreDecrypted) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::encrypted_golden_test

@@ -24,7 +24,7 @@
 #include "tests/support/test_tensor.h"
 #include "tests/support/view_check.h"
 
-namespace reshard {
+namespace reshard::folder_golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -316,4 +316,4 @@ TEST_F(HuggingFaceFolderTest, OptionsOfRanksAreRefused) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::folder_golden_test

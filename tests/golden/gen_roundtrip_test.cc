@@ -11,7 +11,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tools/gen/sample_files.h"
 
-namespace reshard {
+namespace reshard::gen_roundtrip_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -126,4 +126,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return std::string(row.param.name); });
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::gen_roundtrip_test

@@ -12,7 +12,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
 
-namespace reshard {
+namespace reshard::merge_golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,4 +82,4 @@ TEST(MergeSegmentsGoldenTest, SegmentsBecomeOneFile) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::merge_golden_test

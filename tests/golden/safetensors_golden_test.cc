@@ -18,7 +18,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/view_check.h"
 
-namespace reshard {
+namespace reshard::safetensors_golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -162,4 +162,4 @@ TEST(SafetensorsFilesTest, AreAcceptedAndRefusedAsTheLibraryDoes) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::safetensors_golden_test

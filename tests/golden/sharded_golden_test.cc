@@ -26,7 +26,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/view_check.h"
 
-namespace reshard {
+namespace reshard::sharded_golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -446,4 +446,4 @@ TEST_F(SourceFormatTest, CountsForListsToo) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::sharded_golden_test

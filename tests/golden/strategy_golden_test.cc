@@ -15,7 +15,7 @@
 #include "src/mindspore/strategy_loader.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::strategy_golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -178,4 +178,4 @@ TEST(StrategyGoldenTest, LoadsWhatCaseJsonDescribes) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_golden_test

@@ -17,7 +17,7 @@
 #include "reshard/verify.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::verify_golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -195,4 +195,4 @@ TEST(VerifyGoldenApisTest, OneStageAlone) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::verify_golden_test

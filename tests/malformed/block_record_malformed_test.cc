@@ -8,7 +8,7 @@
 #include "src/record/block_record.h"
 #include "tests/support/sealed_record.h"
 
-namespace reshard {
+namespace reshard::block_record_malformed_test {
 namespace {
 
 using testing::AllOf;
@@ -178,4 +178,4 @@ TEST(BlockRecordMalformed, IsNotEncoded) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::block_record_malformed_test

@@ -10,7 +10,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/index_bytes.h"
 
-namespace reshard {
+namespace reshard::checkpoint_malformed_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -340,4 +340,4 @@ TEST(CheckpointTruncatedTest, EveryLengthOfASmallFile) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::checkpoint_malformed_test

@@ -14,7 +14,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/folder_contents.h"
 
-namespace reshard {
+namespace reshard::compare_crc_test {
 namespace {
 
 using testing::AllOf;
@@ -118,4 +118,4 @@ TEST_F(CompareCrcTest, FilesOfFullTensorsAreChecked) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::compare_crc_test

@@ -15,7 +15,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/with_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_crc_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -141,4 +141,4 @@ TEST(ConvertCrcTest, StopsWhileItChecks) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_crc_test

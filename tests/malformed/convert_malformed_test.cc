@@ -17,7 +17,7 @@
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::convert_malformed_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -386,4 +386,4 @@ INSTANTIATE_TEST_SUITE_P(
     CaseName);
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_malformed_test

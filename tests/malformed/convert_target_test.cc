@@ -13,7 +13,7 @@
 #include "tests/malformed/good_folder.h"
 #include "tests/support/folder_contents.h"
 
-namespace reshard {
+namespace reshard::convert_target_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -192,4 +192,4 @@ TEST(ConvertTargetTest, WithoutRoomNothingIsWritten) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_target_test

@@ -19,7 +19,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/torch_bytes.h"
 
-namespace reshard {
+namespace reshard::dcp_malformed_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -562,4 +562,4 @@ TEST_F(DcpTest, TheDigestIsThatOfTheOutput) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::dcp_malformed_test

@@ -13,7 +13,7 @@
 #include "tests/support/encrypted_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::encrypted_malformed_test {
 namespace {
 
 using testing::HasSubstr;
@@ -208,4 +208,4 @@ INSTANTIATE_TEST_SUITE_P(
     NameOfCase);
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::encrypted_malformed_test

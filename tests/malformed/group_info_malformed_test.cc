@@ -10,7 +10,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::group_info_malformed_test {
 namespace {
 
 using testing::ElementsAre;
@@ -115,4 +115,4 @@ TEST(GroupInfoMalformedTest, IsNoStrategy) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::group_info_malformed_test

@@ -12,7 +12,7 @@
 #include "tests/support/torch_bytes.h"
 #include "tests/support/zip_bytes.h"
 
-namespace reshard {
+namespace reshard::hostile_cost_test {
 namespace {
 
 std::vector<HostileFile> Strategies() {
@@ -224,4 +224,4 @@ TEST_P(HostileManifestTest, CostsWhatItsSizeCosts) { Run("manifest.json"); }
 INSTANTIATE_TEST_SUITE_P(Files, HostileManifestTest, testing::ValuesIn(Manifests()));
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::hostile_cost_test

@@ -11,7 +11,7 @@
 #include "tests/malformed/hostile_file.h"
 #include "tests/support/torch_bytes.h"
 
-namespace reshard {
+namespace reshard::hostile_pickle_test {
 namespace {
 
 // Puts the last value into the memo, and fetches it.
@@ -229,4 +229,4 @@ TEST_P(HostileDcpPickleTest, CostsWhatItsSizeCosts) { Run("hostile/.metadata"); 
 INSTANTIATE_TEST_SUITE_P(Files, HostileDcpPickleTest, testing::ValuesIn(DcpFiles()));
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::hostile_pickle_test

@@ -8,7 +8,7 @@
 #include "src/digest/xxh3.h"
 #include "src/record/manifest_codec.h"
 
-namespace reshard {
+namespace reshard::manifest_malformed_test {
 namespace {
 
 using testing::AllOf;
@@ -250,4 +250,4 @@ TEST(ManifestMalformed, HostileSizesCostLittle) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::manifest_malformed_test

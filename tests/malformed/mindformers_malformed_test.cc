@@ -16,7 +16,7 @@
 #include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::mindformers_malformed_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -463,4 +463,4 @@ TEST_F(SingleDeviceTest, FilesOfSeveralRanksNeedTheMetadata) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::mindformers_malformed_test

@@ -8,7 +8,7 @@
 #include "src/record/part_record.h"
 #include "tests/support/sealed_record.h"
 
-namespace reshard {
+namespace reshard::part_record_malformed_test {
 namespace {
 
 using testing::AllOf;
@@ -283,4 +283,4 @@ TEST(PartRecordEncoder, PassesTheSinksErrorOn) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::part_record_malformed_test

@@ -7,7 +7,7 @@
 #include "src/record/plan_record.h"
 #include "tests/support/sealed_record.h"
 
-namespace reshard {
+namespace reshard::plan_record_malformed_test {
 namespace {
 
 using testing::AllOf;
@@ -117,4 +117,4 @@ TEST(PlanRecordMalformed, IsNotEncoded) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::plan_record_malformed_test

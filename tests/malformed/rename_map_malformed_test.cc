@@ -8,7 +8,7 @@
 #include "reshard/convert.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::rename_map_malformed_test {
 namespace {
 
 using testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(RenameMapTest, RefusesEverythingElse) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::rename_map_malformed_test

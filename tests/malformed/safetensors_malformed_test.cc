@@ -13,7 +13,7 @@
 
 #include "format/safetensors/safetensors_reader.h"
 
-namespace reshard {
+namespace reshard::safetensors_malformed_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -289,4 +289,4 @@ INSTANTIATE_TEST_SUITE_P(
     CaseName);
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::safetensors_malformed_test

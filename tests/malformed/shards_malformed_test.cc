@@ -19,7 +19,7 @@
 #include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::shards_malformed_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -399,4 +399,4 @@ TEST_F(ShardsTest, AStrategyIsNotTaken) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::shards_malformed_test

@@ -10,7 +10,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::strategy_malformed_test {
 namespace {
 
 using testing::HasSubstr;
@@ -268,4 +268,4 @@ TEST(StrategyMalformedTest, MergeRefusesTwoEncodings) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_malformed_test

@@ -18,7 +18,7 @@
 #include "tests/support/torch_bytes.h"
 #include "tests/support/zip_bytes.h"
 
-namespace reshard {
+namespace reshard::torch_malformed_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -136,4 +136,4 @@ INSTANTIATE_TEST_SUITE_P(
                  {"\"w\"", "QInt8Storage"}}));
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::torch_malformed_test

@@ -16,7 +16,7 @@
 #include "tests/support/pick.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::against_property_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ RC_GTEST_PROP(ReplicaProperty, ChangedShardsAreFoundWhereTheyHaveReplicas, ()) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::against_property_test

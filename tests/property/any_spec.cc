@@ -13,7 +13,7 @@ namespace reshard {
 namespace {
 
 constexpr std::string_view kCopy = "adam_m.";
-constexpr std::array kDTypes = {DType::kFloat32, DType::kInt64, DType::kComplex128};
+constexpr std::array kParameterTypes = {DType::kFloat32, DType::kInt64, DType::kComplex128};
 
 // A divisor of `number`: 1 as often as any other.
 int64_t AnyDivisor(int64_t number) {
@@ -119,7 +119,7 @@ SpecModel AnySpecModel() {
         shape[0] *= parameter.optimizer_shards;
       }
       const std::string name = fmt::format("layer{}.w{}", &stage - model.stages.data(), p);
-      const DType dtype = kDTypes[Pick<size_t>(0, kDTypes.size())];
+      const DType dtype = kParameterTypes[Pick<size_t>(0, kParameterTypes.size())];
       parameter.full = AnyTensor(name, dtype, shape);
       stage.push_back(parameter);
       if (PickBool()) continue;

@@ -12,7 +12,7 @@
 #include "src/tensor/byte_box.h"
 #include "tests/support/pick.h"
 
-namespace reshard {
+namespace reshard::block_copy_property_test {
 namespace {
 
 // A box inside `shape`.
@@ -181,4 +181,4 @@ RC_GTEST_PROP(BlockCopyProperty, LogicalMapIsTheNaiveOffset, ()) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::block_copy_property_test

@@ -20,7 +20,7 @@
 #include "tests/support/pick.h"
 #include "tests/support/view_check.h"
 
-namespace reshard {
+namespace reshard::cast_property_test {
 namespace {
 
 constexpr std::array kTargets = {DType::kFloat16, DType::kBFloat16,     DType::kFloat32,
@@ -109,4 +109,4 @@ RC_GTEST_PROP(CastProperty, IsWhatWasWrittenCastAfterwards, ()) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::cast_property_test

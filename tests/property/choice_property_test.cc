@@ -18,7 +18,7 @@
 #include "tests/support/pick.h"
 #include "tests/support/view_check.h"
 
-namespace reshard {
+namespace reshard::choice_property_test {
 namespace {
 
 // Names to take and leave, with patterns that say so.
@@ -121,4 +121,4 @@ RC_GTEST_PROP(ChoiceProperty, IsWhatIsLeftOfAConversionOfEverything, ()) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::choice_property_test

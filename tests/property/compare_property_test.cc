@@ -20,7 +20,7 @@
 #include "tests/support/naive_reshard.h"
 #include "tests/support/pick.h"
 
-namespace reshard {
+namespace reshard::compare_property_test {
 namespace {
 
 // Both sides of a model, written as training would have left them.
@@ -386,4 +386,4 @@ RC_GTEST_PROP(DiffProperty, ValuesAreComparedAsNaively, ()) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::compare_property_test

@@ -19,7 +19,7 @@
 #include "tests/support/naive_reshard.h"
 #include "tests/support/pick.h"
 
-namespace reshard {
+namespace reshard::convert_property_test {
 namespace {
 
 // Parameters that source ranks do not save: each shard stays in one rank's file at least.
@@ -260,4 +260,4 @@ RC_GTEST_PROP(ShardedCheckpointProperty, BoxesAreReadFromWhicheverFilesHoldThem,
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::convert_property_test

@@ -12,7 +12,7 @@
 #include "tests/support/pick.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::copied_bytes_property_test {
 namespace {
 
 constexpr uint64_t kFileBytes = uint64_t{12} << 20;  // three windows
@@ -141,4 +141,4 @@ TEST_F(CopyRowsProperty, AFileThatIsTooShortIsAnError) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::copied_bytes_property_test

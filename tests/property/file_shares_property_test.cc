@@ -11,7 +11,7 @@
 #include "src/job/file_shares.h"
 #include "src/record/part_record.h"
 
-namespace reshard {
+namespace reshard::file_shares_property_test {
 namespace {
 
 std::vector<ManifestFile> AnyFiles() {
@@ -64,4 +64,4 @@ RC_GTEST_PROP(ShardShareProperty, SharesCoverEachFileOnceAndAreBalanced, ()) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::file_shares_property_test

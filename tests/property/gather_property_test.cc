@@ -11,7 +11,7 @@
 #include "tests/support/pick.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::gather_property_test {
 namespace {
 
 // Calls visit(index) for each index of `box`, row-major.
@@ -122,4 +122,4 @@ RC_GTEST_PROP(GatherProperty, IsTheNaiveCopy, ()) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::gather_property_test

@@ -13,7 +13,7 @@
 #include "src/record/manifest_codec.h"
 #include "src/record/part_record.h"
 
-namespace reshard {
+namespace reshard::manifest_property_test {
 namespace {
 
 std::string AnyHex(size_t digits) {
@@ -189,4 +189,4 @@ RC_GTEST_PROP(BlockRecordProperty, ComesBack, ()) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::manifest_property_test

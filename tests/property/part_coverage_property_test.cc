@@ -18,7 +18,7 @@
 #include "src/tensor/byte_box.h"
 #include "tests/support/pick.h"
 
-namespace reshard {
+namespace reshard::part_coverage_property_test {
 namespace {
 
 std::string PathOf(int64_t rank) { return "file" + std::to_string(rank); }
@@ -235,4 +235,4 @@ TEST(PartCoverageTest, BoxesOutsideTheTensor) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::part_coverage_property_test

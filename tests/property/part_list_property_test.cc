@@ -17,7 +17,7 @@
 
 #include "tests/support/pick.h"
 
-namespace reshard {
+namespace reshard::part_list_property_test {
 namespace {
 
 struct Stated {
@@ -141,4 +141,4 @@ RC_GTEST_PROP(PartListProperty, FindsThePartsThatShareElements, ()) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::part_list_property_test

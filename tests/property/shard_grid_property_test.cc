@@ -15,7 +15,7 @@
 #include "tests/support/naive_reshard.h"
 #include "tests/support/pick.h"
 
-namespace reshard {
+namespace reshard::shard_grid_property_test {
 namespace {
 
 struct Case {
@@ -132,4 +132,4 @@ RC_GTEST_PROP(ShardGridProperty, OverlappingPartsAreThoseThatShareElements, ()) 
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::shard_grid_property_test

@@ -24,7 +24,7 @@
 #include "tests/support/naive_reshard.h"
 #include "tests/support/pick.h"
 
-namespace reshard {
+namespace reshard::strategy_inference_property_test {
 namespace {
 
 // What each rank of a stage holds of a parameter: number of a part, row-major.
@@ -273,4 +273,4 @@ RC_GTEST_PROP(StrategyInferenceProperty, OtherValuesTellWhatReplicasDo, ()) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_inference_property_test

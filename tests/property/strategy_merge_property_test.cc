@@ -12,7 +12,7 @@
 #include "tests/support/pick.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::strategy_merge_property_test {
 namespace {
 
 std::vector<int64_t> Numbers(size_t count, int64_t begin, int64_t end) {
@@ -111,4 +111,4 @@ RC_GTEST_PROP(StrategyMergePropertyTest, BothEncodingsSayTheSame, ()) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_merge_property_test

@@ -15,7 +15,7 @@
 #include "tests/support/checkpoint_oracle.h"
 #include "tests/support/parse_values.h"
 
-namespace reshard {
+namespace reshard::value_parser_property_test {
 namespace {
 
 // Makes encodings that use the freedom of the wire format.
@@ -205,4 +205,4 @@ TEST(ValueParserPropertyTest, AnswersLikeLibprotobuf) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::value_parser_property_test

@@ -14,7 +14,7 @@
 
 #include "src/cast/cast_kernel.h"
 
-namespace reshard {
+namespace reshard::cast_test {
 namespace {
 
 constexpr DType kSources[] = {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};
@@ -236,4 +236,4 @@ TEST(CastTest, KnownValues) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::cast_test

@@ -8,7 +8,7 @@
 #include "format/mindspore_checkpoint/checkpoint.pb.h"
 #include "tests/support/checkpoint_bytes.h"
 
-namespace reshard {
+namespace reshard::checkpoint_encoder_test {
 namespace {
 
 struct HeaderCase {
@@ -75,4 +75,4 @@ TEST(ValueHeaderTest, ContentMayExceedWhatLibprotobufWrites) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::checkpoint_encoder_test

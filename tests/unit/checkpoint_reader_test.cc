@@ -15,7 +15,7 @@
 
 #include "tests/support/checkpoint_bytes.h"
 
-namespace reshard {
+namespace reshard::checkpoint_reader_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -328,4 +328,4 @@ TEST(HeaderBlocksTest, BytesThatNobodyNeedsMayBeUnreadable) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::checkpoint_reader_test

@@ -15,7 +15,7 @@
 #include "src/digest/xxh3.h"
 #include "src/digest/xxh3_update.h"
 
-namespace reshard {
+namespace reshard::checksums_test {
 namespace {
 
 uint32_t CrcOf(std::string_view text) {
@@ -115,4 +115,4 @@ TEST(Digest128Test, HexHasTheMostSignificantDigitFirst) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::checksums_test

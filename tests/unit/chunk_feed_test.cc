@@ -18,7 +18,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::chunk_feed_test {
 namespace {
 
 using testing::ElementsAre;
@@ -326,4 +326,4 @@ TEST_F(ChunkFeedTest, CancelIsAFailureUnlessAllIsDone) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::chunk_feed_test

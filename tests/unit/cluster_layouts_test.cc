@@ -10,7 +10,7 @@
 
 #include "tests/support/says.h"
 
-namespace reshard {
+namespace reshard::cluster_layouts_test {
 namespace {
 
 using testing::AllOf;
@@ -245,4 +245,4 @@ TEST(ClusterLayoutsTest, NumbersThatAreNoCluster) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::cluster_layouts_test

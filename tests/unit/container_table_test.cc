@@ -10,7 +10,7 @@
 #include "format/safetensors/safetensors_container.h"
 #include "tests/support/checkpoint_bytes.h"
 
-namespace reshard {
+namespace reshard::container_table_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST(ContainerTableTest, FilesAreWrittenAsTheyWereReadOrAsSafetensors) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::container_table_test

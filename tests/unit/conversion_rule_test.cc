@@ -11,7 +11,7 @@
 
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::conversion_rule_test {
 namespace {
 
 using testing::ElementsAre;
@@ -184,4 +184,4 @@ TEST(ConversionRuleTest, OneStageAloneTakesBothStrategies) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::conversion_rule_test

@@ -16,7 +16,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/torch_bytes.h"
 
-namespace reshard {
+namespace reshard::crc_check_test {
 namespace {
 
 using testing::ElementsAre;
@@ -196,4 +196,4 @@ TEST(CrcCheckTest, StopsOnRequest) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::crc_check_test

@@ -29,7 +29,7 @@
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::decrypted_file_test {
 namespace {
 
 using testing::HasSubstr;
@@ -358,4 +358,4 @@ INSTANTIATE_TEST_SUITE_P(Modes, DecryptedFileTest,
                          NameOfMode);
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::decrypted_file_test

@@ -14,7 +14,7 @@
 #include "tests/support/encrypted_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::encryption_key_test {
 namespace {
 
 using testing::HasSubstr;
@@ -172,4 +172,4 @@ TEST(CheckKey, RefusesALengthThatTheModeDoesNotTake) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::encryption_key_test

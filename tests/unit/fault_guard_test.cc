@@ -17,7 +17,7 @@
 #include "tests/support/mapped_source.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::fault_guard_test {
 namespace {
 
 using testing::ExitedWithCode;
@@ -216,4 +216,4 @@ TEST_F(FormerHandler, AHandlerInstalledLaterMayPassFaultsOn) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::fault_guard_test

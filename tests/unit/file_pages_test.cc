@@ -10,7 +10,7 @@
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::file_pages_test {
 namespace {
 
 // A file of so many bytes, all of them a hole, which is not in the page cache before it is read,
@@ -96,4 +96,4 @@ TEST(FilePagesTest, DropsWholePagesOnly) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::file_pages_test

@@ -9,7 +9,7 @@
 
 #include "src/record/part_record.h"
 
-namespace reshard {
+namespace reshard::file_shares_test {
 namespace {
 
 using testing::ElementsAre;
@@ -64,4 +64,4 @@ TEST(ShardShare, NumbersInPathsCount) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::file_shares_test

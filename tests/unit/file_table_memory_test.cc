@@ -48,7 +48,7 @@ void Free(void* memory) {
 [[gnu::noinline]] void operator delete(void* memory) noexcept { Free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t /*size*/) noexcept { Free(memory); }
 
-namespace reshard {
+namespace reshard::file_table_memory_test {
 namespace {
 
 // The sizes that the tensors of a layer have.
@@ -143,4 +143,4 @@ TEST(FileTableMemoryTest, IsAtMost200BytesATensor) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::file_table_memory_test

@@ -23,7 +23,7 @@
 #include "src/os/write_file.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::file_use_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -236,4 +236,4 @@ TEST_F(FileUseTest, AReportNeedsAFolderAndANameThatIsFree) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::file_use_test

@@ -16,7 +16,7 @@
 #include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::gather_test {
 namespace {
 
 // `size` bytes without a short period.
@@ -295,4 +295,4 @@ TEST_F(PrefetchTest, TargetsOfTheSameSourcesAreReadTogether) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::gather_test

@@ -12,7 +12,7 @@
 
 #include "src/base/glob_list.h"
 
-namespace reshard {
+namespace reshard::glob_test {
 namespace {
 
 TEST(Glob, Matches) {
@@ -128,4 +128,4 @@ TEST(GlobList, DoesNotTryAll) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::glob_test

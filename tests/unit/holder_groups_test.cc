@@ -10,7 +10,7 @@
 #include "src/mindspore/conversion_rule.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::holder_groups_test {
 namespace {
 
 using testing::ElementsAre;
@@ -92,4 +92,4 @@ TEST(HolderGroupsTest, WithoutStrategyAnyListFits) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::holder_groups_test

@@ -14,7 +14,7 @@
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::index_header_pages_test {
 namespace {
 
 struct Placed {
@@ -104,4 +104,4 @@ TEST(IndexHeaderPagesTest, CloseHeadersAreReadAheadOf) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::index_header_pages_test

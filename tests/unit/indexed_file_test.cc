@@ -12,7 +12,7 @@
 #include "tests/support/index_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::indexed_file_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -278,4 +278,4 @@ TEST(IndexedFileTest, FilesMayExceed2And4GiB) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::indexed_file_test

@@ -5,7 +5,7 @@
 #include "tests/support/says.h"
 #include "tests/unit/target_job_fixture.h"
 
-namespace reshard {
+namespace reshard::interrupted_job_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -229,4 +229,4 @@ TEST_F(TargetJobTest, RefusesAJournalThatIsNone) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::interrupted_job_test

@@ -16,7 +16,7 @@
 
 #include "tests/unit/target_job_fixture.h"
 
-namespace reshard {
+namespace reshard::job_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -276,4 +276,4 @@ TEST_F(JobFolderTest, ManifestsThatListAnyOfTheFiles) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::job_folder_test

@@ -19,7 +19,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::job_lock_test {
 namespace {
 
 class JobLockTest : public testing::Test {
@@ -348,4 +348,4 @@ TEST_F(JobLockTest, ShardsThatMakeAndRemoveItNeverMeetAnOrdinaryRun) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::job_lock_test

@@ -11,7 +11,7 @@
 #include "reshard/options.h"
 #include "tests/support/says.h"
 
-namespace reshard {
+namespace reshard::job_text_test {
 namespace {
 
 using testing::HasSubstr;
@@ -140,4 +140,4 @@ TEST(JobText, FindsWhatChangedAmongManySources) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::job_text_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace reshard {
+namespace reshard::json_reader_test {
 namespace {
 
 using testing::ElementsAre;
@@ -92,4 +92,4 @@ TEST(JsonReaderTest, ErrorsOfTheBytesGoFirst) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::json_reader_test

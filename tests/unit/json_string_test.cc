@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace reshard {
+namespace reshard::json_string_test {
 namespace {
 
 TEST(JsonStringTest, EscapesWhatJsonRequires) {
@@ -38,4 +38,4 @@ TEST(JsonStringTest, PlainTextNeedsNoEscapes) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::json_string_test

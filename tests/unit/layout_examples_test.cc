@@ -15,7 +15,7 @@
 #include "src/tensor/byte_box.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::layout_examples_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -128,4 +128,4 @@ TEST(LayoutExamplesTest, WeightAndMomentsFromFourDevicesToTwo) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::layout_examples_test

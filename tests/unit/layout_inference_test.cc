@@ -12,7 +12,7 @@
 #include "src/source/shard_grid.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::layout_inference_test {
 namespace {
 
 using testing::ElementsAre;
@@ -130,4 +130,4 @@ TEST(LayoutInference, ASearchThatIsTooLongIsGivenUp) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::layout_inference_test

@@ -12,7 +12,7 @@
 
 #include "src/source/part_list.h"
 
-namespace reshard {
+namespace reshard::listed_placement_test {
 namespace {
 
 using testing::ElementsAre;
@@ -203,4 +203,4 @@ TEST_F(ListedPlacementTest, RefusesAShapeThatNoFileHolds) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::listed_placement_test

@@ -25,7 +25,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::listed_source_test {
 namespace {
 
 using testing::ElementsAre;
@@ -170,4 +170,4 @@ TEST_F(ListedSourceTest, HasAsManyElements) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::listed_source_test

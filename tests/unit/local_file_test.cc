@@ -18,7 +18,7 @@
 #include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::local_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,4 +189,4 @@ TEST(FileIdentity, SameThroughPathLinkAndDescriptor) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::local_file_test

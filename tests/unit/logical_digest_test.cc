@@ -18,7 +18,7 @@
 #include "tests/support/mapped_source.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::logical_digest_test {
 namespace {
 
 // A polynomial over GF(2) modulo x^128 + x^7 + x^2 + x + 1, the coefficient of x^k in element k.
@@ -310,4 +310,4 @@ TEST(LogicalKernelsTest, ThePortablePathIsAlwaysThereAndLast) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::logical_digest_test

@@ -12,7 +12,7 @@
 #include "reshard/tensor.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::made_strategy_test {
 namespace {
 
 using testing::ElementsAre;
@@ -142,4 +142,4 @@ TEST(ShardBox, IsWhatARankHolds) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::made_strategy_test

@@ -7,7 +7,7 @@
 #include "src/plan/make_copies.h"
 #include "src/tensor/byte_box.h"
 
-namespace reshard {
+namespace reshard::make_copies_test {
 namespace {
 
 using testing::ElementsAre;
@@ -102,4 +102,4 @@ TEST(MakeCopiesTest, AScalar) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::make_copies_test

@@ -24,7 +24,7 @@
 #include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::make_plan_test {
 namespace {
 
 // "a" is cut in two along its columns, "b" and "t" are in the first file alone.
@@ -223,4 +223,4 @@ TEST_F(MakePlanTest, RefusesPiecesThatDoNotFillTheirArray) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::make_plan_test

@@ -10,7 +10,7 @@
 
 #include "src/digest/xxh3.h"
 
-namespace reshard {
+namespace reshard::manifest_codec_test {
 namespace {
 
 using testing::HasSubstr;
@@ -213,4 +213,4 @@ TEST(ManifestPaths, NamesWhatLiesBeside) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::manifest_codec_test

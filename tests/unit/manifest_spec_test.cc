@@ -13,7 +13,7 @@
 #include "src/record/part_record.h"
 #include "src/record/plan_record.h"
 
-namespace reshard {
+namespace reshard::manifest_spec_test {
 namespace {
 
 using testing::HasSubstr;
@@ -126,4 +126,4 @@ TEST(SourceSummary, NoticesSourcesOfTwoSizesAndRecordsWithoutDigests) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::manifest_spec_test

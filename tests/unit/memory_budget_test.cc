@@ -13,7 +13,7 @@
 #include "src/write/part_writer.h"
 #include "tests/support/says.h"
 
-namespace reshard {
+namespace reshard::memory_budget_test {
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
@@ -214,4 +214,4 @@ TEST(MemoryBudget, RaisesTheDefault) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::memory_budget_test

@@ -21,7 +21,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/encrypted_bytes.h"
 
-namespace reshard {
+namespace reshard::memory_source_test {
 namespace {
 
 using testing::Contains;
@@ -195,4 +195,4 @@ TEST(MemorySource, TablesOfAllContainersAreRead) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::memory_source_test

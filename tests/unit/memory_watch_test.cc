@@ -15,7 +15,7 @@
 #include "src/os/memory_usage.h"
 #include "src/os/threads.h"
 
-namespace reshard {
+namespace reshard::memory_watch_test {
 namespace {
 
 constexpr uint64_t kMebi = uint64_t{1} << 20;
@@ -119,4 +119,4 @@ TEST(MemoryWatchTest, WatchesNobodyElse) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::memory_watch_test

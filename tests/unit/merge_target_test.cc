@@ -18,7 +18,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::merge_target_test {
 namespace {
 
 using testing::ElementsAre;
@@ -206,4 +206,4 @@ TEST_F(MergeTargetTest, OnlyChosenParametersAreLookedAt) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::merge_target_test

@@ -21,7 +21,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::mindspore_target_test {
 namespace {
 
 using testing::ElementsAre;
@@ -291,4 +291,4 @@ TEST(MindSporeTargetTest, RunsAreNotStoredOfColumnsThatAreJoined) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::mindspore_target_test

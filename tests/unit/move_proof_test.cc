@@ -7,7 +7,7 @@
 #include "tests/support/says.h"
 #include "tests/unit/target_job_fixture.h"
 
-namespace reshard {
+namespace reshard::move_proof_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -71,4 +71,4 @@ TEST_F(MoveProofTest, WhatAKilledRunLeftGoesWithItsStagingFolder) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::move_proof_test

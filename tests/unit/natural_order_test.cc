@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <iterator>
 
-namespace reshard {
+namespace reshard::natural_order_test {
 namespace {
 
 TEST(NaturalOrderTest, DigitsCountAsNumbers) {
@@ -33,4 +33,4 @@ TEST(NaturalOrderTest, DigitsCountAsNumbers) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::natural_order_test

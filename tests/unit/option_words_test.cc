@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace reshard {
+namespace reshard::option_words_test {
 namespace {
 
 std::string Typed(std::string_view message) { return InWords(message, FrontEnd::kCommandLine); }
@@ -54,4 +54,4 @@ TEST(OptionWords, OfACallGoFirst) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::option_words_test

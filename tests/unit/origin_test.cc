@@ -10,7 +10,7 @@
 #include "reshard/tensor.h"
 #include "reshard/version.h"
 
-namespace reshard {
+namespace reshard::origin_test {
 namespace {
 
 using nlohmann::json;
@@ -225,4 +225,4 @@ TEST(OriginTest, WhatIsNoOriginTellsNothing) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::origin_test

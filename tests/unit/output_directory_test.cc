@@ -11,7 +11,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::output_directory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -174,4 +174,4 @@ TEST_F(OutputDirectoryTest, KnowsWhetherItCanBeWrittenTo) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::output_directory_test

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace reshard {
+namespace reshard::packing_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -43,4 +43,4 @@ TEST(PackingTest, ALargeTensorComesBeforeTheFileThatIsBeingFilled) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::packing_test

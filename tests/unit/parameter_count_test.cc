@@ -9,7 +9,7 @@
 
 #include "src/convert/rounded_count.h"
 
-namespace reshard {
+namespace reshard::parameter_count_test {
 namespace {
 
 using testing::HasSubstr;
@@ -177,4 +177,4 @@ TEST(FormatBytesTest, OneDecimalInTheUnitThatFits) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::parameter_count_test

@@ -10,7 +10,7 @@
 
 #include "src/base/status_macros.h"
 
-namespace reshard {
+namespace reshard::parameter_grouping_test {
 namespace {
 
 ParsedValue Int8Value(const std::string& tag, uint64_t offset, const Shape& dims,
@@ -139,4 +139,4 @@ TEST(ParameterGroupingTest, ScalarsThatGoOnAreRefusedWhateverOtherFilesHold) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::parameter_grouping_test

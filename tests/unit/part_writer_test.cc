@@ -20,7 +20,7 @@
 #include "src/write/chunk_feed.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::part_writer_test {
 namespace {
 
 using testing::HasSubstr;
@@ -416,4 +416,4 @@ TEST_F(PartWriterTest, StopsBetweenChunks) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::part_writer_test

@@ -14,7 +14,7 @@
 #include "src/os/path_location.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::paths_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -181,4 +181,4 @@ TEST_F(PathRelationTest, ACircleOfLinksIsAnError) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::paths_test

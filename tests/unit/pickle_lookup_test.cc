@@ -12,7 +12,7 @@
 #include "format/pickle/pickle_reader.h"
 #include "tests/support/torch_bytes.h"
 
-namespace reshard {
+namespace reshard::pickle_lookup_test {
 namespace {
 
 TEST(PickleLookupTest, FindsAsThePickleDoes) {
@@ -50,4 +50,4 @@ TEST(PickleExpansionTest, FollowsFromTheSizeOfThePickle) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::pickle_lookup_test

@@ -13,7 +13,7 @@
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
 
-namespace reshard {
+namespace reshard::pickle_reader_test {
 namespace {
 
 using namespace std::string_literals;
@@ -371,4 +371,4 @@ TEST(PickleTest, ReadsWhatPythonWrites) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::pickle_reader_test

@@ -7,7 +7,7 @@
 
 #include "src/plan/plan_findings.h"
 
-namespace reshard {
+namespace reshard::plan_findings_test {
 namespace {
 
 using testing::ElementsAre;
@@ -74,4 +74,4 @@ TEST(PlanFindingsTest, ContradictionsAreNotTaken) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::plan_findings_test

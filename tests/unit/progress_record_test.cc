@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-namespace reshard {
+namespace reshard::progress_record_test {
 namespace {
 
 constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
@@ -40,4 +40,4 @@ TEST(ProgressRecordTest, RefusesHalfARecord) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::progress_record_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace reshard {
+namespace reshard::quote_test {
 namespace {
 
 TEST(QuoteTest, NothingThatATerminalObeysIsLeft) {
@@ -78,4 +78,4 @@ TEST(QuoteTest, LongNamesKeepBothEnds) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::quote_test

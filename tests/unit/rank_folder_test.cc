@@ -8,7 +8,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::rank_folder_test {
 namespace {
 
 using testing::HasSubstr;
@@ -356,4 +356,4 @@ TEST(RankFolderTest, TakesThousandsOfRanks) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::rank_folder_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::rank_list_test {
 namespace {
 
 using testing::AllOf;
@@ -162,4 +162,4 @@ TEST(RankListTest, LayoutsThatDoNotFitAreNamed) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::rank_list_test

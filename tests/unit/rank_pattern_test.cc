@@ -12,7 +12,7 @@
 #include "src/mindspore/rank_folder.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::rank_pattern_test {
 namespace {
 
 using testing::HasSubstr;
@@ -175,4 +175,4 @@ TEST(RankFilesByMapTest, KeepTheRulesOfNames) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::rank_pattern_test

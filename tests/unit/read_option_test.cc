@@ -18,7 +18,7 @@
 #include "src/record/line_values.h"
 #include "src/record/option_json.h"
 
-namespace reshard {
+namespace reshard::read_option_test {
 namespace {
 
 using testing::ElementsAre;
@@ -260,4 +260,4 @@ TEST(OptionTable, RecordsTellOfWhatChangesBytes) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::read_option_test

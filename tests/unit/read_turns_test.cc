@@ -13,7 +13,7 @@
 
 #include "src/convert/plan_cache.h"
 
-namespace reshard {
+namespace reshard::read_turns_test {
 namespace {
 
 TEST(ReadTurnsTest, SoManyFilesAreReadAtATime) {
@@ -83,4 +83,4 @@ TEST(PlanCacheTest, PlansInUseStay) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::read_turns_test

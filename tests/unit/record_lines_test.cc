@@ -11,7 +11,7 @@
 #include "src/record/block_record.h"
 #include "src/record/part_record.h"
 
-namespace reshard {
+namespace reshard::record_lines_test {
 namespace {
 
 using testing::ElementsAre;
@@ -139,4 +139,4 @@ TEST(RecordLines, ABlockRecordWithAllMembers) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::record_lines_test

@@ -13,7 +13,7 @@
 #include "reshard/options.h"
 #include "reshard/status.h"
 
-namespace reshard {
+namespace reshard::renaming_test {
 namespace {
 
 Result<std::string> NewName(const Renaming& renaming, const std::string& name) {
@@ -184,4 +184,4 @@ TEST(RenamingTest, TwoEntriesWithOneNewNameHaveNoInverse) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::renaming_test

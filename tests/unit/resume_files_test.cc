@@ -6,7 +6,7 @@
 
 #include "src/mindspore/mindspore_target.h"
 
-namespace reshard {
+namespace reshard::resume_files_test {
 namespace {
 
 constexpr TrainingStep kStep{3, 20};
@@ -43,4 +43,4 @@ TEST(ResumeFilesTest, SaysTheLastFile) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::resume_files_test

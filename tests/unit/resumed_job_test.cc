@@ -5,7 +5,7 @@
 #include "tests/support/says.h"
 #include "tests/unit/target_job_fixture.h"
 
-namespace reshard {
+namespace reshard::resumed_job_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -207,4 +207,4 @@ TEST_F(ResumeTest, TellsBeforeItDiscardsWhatIsFinished) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::resumed_job_test

@@ -14,7 +14,7 @@
 
 #include "src/os/threads.h"
 
-namespace reshard {
+namespace reshard::retries_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -165,4 +165,4 @@ TEST_F(RetriesTest, PathsOfThisTestAreLocal) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::retries_test

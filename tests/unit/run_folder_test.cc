@@ -8,7 +8,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::run_folder_test {
 namespace {
 
 using testing::ElementsAre;
@@ -117,4 +117,4 @@ TEST_F(RunFolderTest, AdvisesStrategiesInItAndBeside) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::run_folder_test

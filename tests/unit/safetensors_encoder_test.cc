@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace reshard {
+namespace reshard::safetensors_encoder_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -149,4 +149,4 @@ TEST(SafetensorsEncoderTest, RefusesWhatAFileCannotHold) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::safetensors_encoder_test

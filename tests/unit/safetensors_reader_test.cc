@@ -15,7 +15,7 @@
 
 #include "format/container/common_metadata.h"
 
-namespace reshard {
+namespace reshard::safetensors_reader_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -257,4 +257,4 @@ TEST(SafetensorsReaderTest, MemoryIsAskedForWithinALongName) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::safetensors_reader_test

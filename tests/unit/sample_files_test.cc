@@ -16,7 +16,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tools/gen/sample_model.h"
 
-namespace reshard {
+namespace reshard::sample_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -281,4 +281,4 @@ TEST_F(SampleFilesTest, LeavesAFolderAloneThatIsNotEmpty) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::sample_files_test

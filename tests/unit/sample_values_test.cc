@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace reshard {
+namespace reshard::sample_values_test {
 namespace {
 
 std::vector<std::byte> Filled(std::string_view name, DType dtype, uint64_t offset, size_t length) {
@@ -94,4 +94,4 @@ TEST(SampleValuesTest, SecondMomentsArePositive) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::sample_values_test

@@ -20,7 +20,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::shard_evidence_test {
 namespace {
 
 using testing::ElementsAre;
@@ -121,4 +121,4 @@ TEST_F(ShardEvidenceTest, ARequestToStopEndsIt) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::shard_evidence_test

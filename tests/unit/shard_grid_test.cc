@@ -12,7 +12,7 @@
 
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::shard_grid_test {
 namespace {
 
 using testing::ElementsAre;
@@ -148,4 +148,4 @@ TEST(ShardGridTest, PartsAreNumberedRowByRow) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::shard_grid_test

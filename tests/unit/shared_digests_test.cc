@@ -23,7 +23,7 @@
 #include "src/record/part_record.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::shared_digests_test {
 namespace {
 
 class SharedDigestsTest : public testing::Test {
@@ -160,4 +160,4 @@ TEST_F(SharedDigestsTest, StopsOnRequest) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::shared_digests_test

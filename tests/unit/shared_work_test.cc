@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-namespace reshard {
+namespace reshard::shared_work_test {
 namespace {
 
 using testing::ElementsAre;
@@ -120,4 +120,4 @@ TEST(SharedWorkTest, JobsStandForThreads) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::shared_work_test

@@ -11,7 +11,7 @@
 #include "src/mindspore/strategy_tables.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::single_holders_test {
 namespace {
 
 using testing::ElementsAre;
@@ -83,4 +83,4 @@ TEST(SingleHoldersTest, EachRankKeepsParametersWithoutALayout) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::single_holders_test

@@ -16,7 +16,7 @@
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::source_changes_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -197,4 +197,4 @@ TEST(SourceChanges, OnlyTheFilesAskedForAreVerified) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::source_changes_test

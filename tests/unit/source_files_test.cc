@@ -17,7 +17,7 @@
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::source_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -347,4 +347,4 @@ TEST(SourceFiles, ThousandsOfFilesWithFewDescriptors) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::source_files_test

@@ -27,7 +27,7 @@
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::source_pages_test {
 namespace {
 
 constexpr uint64_t kFileBytes = 6 * kWindowBytes + 12345;
@@ -453,4 +453,4 @@ TEST_P(SourcePages, AFewBytesOfBudgetForManyReaders) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::source_pages_test

@@ -19,7 +19,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::source_test {
 namespace {
 
 using testing::ElementsAre;
@@ -314,4 +314,4 @@ TEST_F(SourceTest, TheCensusCountsWhoHoldsWhat) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::source_test

@@ -12,7 +12,7 @@
 #include "src/os/file_pages.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::source_threads_test {
 namespace {
 
 constexpr size_t kThreads = 4;
@@ -119,4 +119,4 @@ TEST(SourceThreads, AFileShrinksUnderAllOfThem) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::source_threads_test

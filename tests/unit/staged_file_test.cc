@@ -16,7 +16,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::staged_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -195,4 +195,4 @@ TEST(StagedFile, ReportsTheLimitOfFileSizes) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::staged_file_test

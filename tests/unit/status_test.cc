@@ -16,7 +16,7 @@
 #include "reshard/version.h"
 #include "src/base/named_options.h"
 
-namespace reshard {
+namespace reshard::status_test {
 namespace {
 
 TEST(Result, GivesItsValue) {
@@ -117,4 +117,4 @@ TEST(WarningCode, HasANameForEach) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::status_test

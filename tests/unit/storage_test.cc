@@ -12,7 +12,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::storage_test {
 namespace {
 
 using testing::ElementsAre;
@@ -107,4 +107,4 @@ TEST(Storage, RefusesUrls) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::storage_test

@@ -8,7 +8,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::strategy_codec_test {
 namespace {
 
 using testing::ElementsAre;
@@ -217,4 +217,4 @@ TEST(StrategyCodecTest, DeepNestingOfIgnoredValuesCostsNoStack) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_codec_test

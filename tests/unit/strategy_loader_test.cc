@@ -12,7 +12,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::strategy_loader_test {
 namespace {
 
 using testing::ElementsAre;
@@ -303,4 +303,4 @@ TEST(StrategyLoaderTest, HugeFilesAreToldByTheirHead) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_loader_test

@@ -12,7 +12,7 @@
 #include "reshard/status.h"
 #include "reshard/strategy.h"
 
-namespace reshard {
+namespace reshard::strategy_names_test {
 namespace {
 
 using testing::ElementsAre;
@@ -75,4 +75,4 @@ TEST(StrategyNamesTest, TwoParametersWithOneNameAreAnError) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_names_test

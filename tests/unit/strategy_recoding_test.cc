@@ -12,7 +12,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::strategy_recoding_test {
 namespace {
 
 using testing::ElementsAre;
@@ -168,4 +168,4 @@ TEST(StrategyRecodingTest, NumbersAndNamesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_recoding_test

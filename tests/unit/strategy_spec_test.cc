@@ -14,7 +14,7 @@
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::strategy_spec_test {
 namespace {
 
 using testing::ElementsAre;
@@ -306,4 +306,4 @@ TEST(StrategySpecMalformedTest, EveryByteMayBeWrong) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_spec_test

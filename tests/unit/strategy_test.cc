@@ -8,7 +8,7 @@
 
 #include "tests/support/strategy_bytes.h"
 
-namespace reshard {
+namespace reshard::strategy_test {
 namespace {
 
 using testing::ElementsAre;
@@ -314,4 +314,4 @@ TEST(StrategyTest, RejectsStageFiles) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strategy_test

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace reshard {
+namespace reshard::strict_json_test {
 namespace {
 
 using testing::Eq;
@@ -42,4 +42,4 @@ TEST(ByteText, EachInOneWay) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::strict_json_test

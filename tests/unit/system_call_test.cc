@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-namespace reshard {
+namespace reshard::system_call_test {
 namespace {
 
 using testing::HasSubstr;
@@ -72,4 +72,4 @@ TEST(FileDescriptor, ClosesOnceAndReportsFailure) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::system_call_test

@@ -14,7 +14,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::table_cache_test {
 namespace {
 
 // A checkpoint of many parameters, each of them with a page of its own.
@@ -211,4 +211,4 @@ TEST_F(TableCacheTest, ThreadsMayUseItAtWill) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::table_cache_test

@@ -7,7 +7,7 @@
 #include "tests/support/says.h"
 #include "tests/unit/target_job_fixture.h"
 
-namespace reshard {
+namespace reshard::target_check_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -183,4 +183,4 @@ TEST_F(TargetJobTest, CheckLeavesNoTrace) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::target_check_test

@@ -16,7 +16,7 @@
 #include "src/write/gather.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::target_digest_test {
 namespace {
 
 using testing::HasSubstr;
@@ -277,4 +277,4 @@ TEST_F(CastDigestTest, SeesAPlanThatReadsTheWrongPlace) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::target_digest_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace reshard {
+namespace reshard::target_groups_test {
 namespace {
 
 using testing::ElementsAre;
@@ -43,4 +43,4 @@ TEST(TargetGroups, AreOfThePartsThatAreWritten) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::target_groups_test

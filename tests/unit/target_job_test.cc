@@ -5,7 +5,7 @@
 #include "tests/support/says.h"
 #include "tests/unit/target_job_fixture.h"
 
-namespace reshard {
+namespace reshard::target_job_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -290,4 +290,4 @@ TEST_F(TargetJobTest, MovesFilesIntoFoldersThatAreThere) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::target_job_test

@@ -25,7 +25,7 @@ size_t allocated = 0;
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
-namespace reshard {
+namespace reshard::target_plan_memory_test {
 namespace {
 
 TargetPlan PlanOf(size_t contents, size_t copies) {
@@ -67,4 +67,4 @@ TEST(TargetPlanMemoryTest, IsWhatItAllocates) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::target_plan_memory_test

@@ -16,7 +16,7 @@
 #include "tests/support/torch_bytes.h"
 #include "tests/support/zip_bytes.h"
 
-namespace reshard {
+namespace reshard::tensor_item_test {
 namespace {
 
 constexpr std::string_view kFront = "in front";
@@ -261,4 +261,4 @@ TEST(TensorItemTest, ChecksThePicklesCrc) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::tensor_item_test

@@ -13,7 +13,7 @@
 #include <new>
 #include <vector>
 
-namespace reshard {
+namespace reshard::threads_test {
 namespace {
 
 using testing::ExitedWithCode;
@@ -174,4 +174,4 @@ TEST(RunWorkers, TurnsLackOfMemoryIntoAStatus) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::threads_test

@@ -20,7 +20,7 @@
 #include "tests/support/torch_bytes.h"
 #include "tests/support/zip_bytes.h"
 
-namespace reshard {
+namespace reshard::torch_table_test {
 namespace {
 
 using testing::ElementsAre;
@@ -390,4 +390,4 @@ TEST(BoxOfRankTest, AStridedCutComesAfterThoseOfLaterAxes) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::torch_table_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace reshard {
+namespace reshard::value_comparison_test {
 namespace {
 
 template <typename Bits>
@@ -153,4 +153,4 @@ TEST(ValueComparisonManyTest, OnlyFloatsHaveComparableValues) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::value_comparison_test

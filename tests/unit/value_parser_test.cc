@@ -10,7 +10,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/parse_values.h"
 
-namespace reshard {
+namespace reshard::value_parser_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -235,4 +235,4 @@ TEST(ValueParserTest, NumbersMayBePadded) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::value_parser_test

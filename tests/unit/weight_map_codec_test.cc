@@ -13,7 +13,7 @@
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 
-namespace reshard {
+namespace reshard::weight_map_codec_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -159,4 +159,4 @@ TEST(WeightMapTest, WritesNoNameThatIsNotUtf8) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::weight_map_codec_test

@@ -11,7 +11,7 @@
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::window_memory_test {
 namespace {
 
 // Otherwise the kernel would clear the pages of each window before it is read. What is read begins
@@ -58,4 +58,4 @@ TEST(WindowMemory, AWindowThatGoesLeavesItsMemoryToTheNextOne) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::window_memory_test

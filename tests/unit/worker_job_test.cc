@@ -18,7 +18,7 @@
 #include "tests/support/says.h"
 #include "tests/unit/target_job_fixture.h"
 
-namespace reshard {
+namespace reshard::worker_job_test {
 namespace {
 
 using testing::ElementsAre;
@@ -293,4 +293,4 @@ TEST_F(WorkerJobTest, DoesNotPublishABlockThatWasDamaged) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::worker_job_test

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-namespace reshard {
+namespace reshard::worker_share_test {
 namespace {
 
 using testing::HasSubstr;
@@ -227,4 +227,4 @@ TEST(WorkerShareTest, HintsAtShares) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::worker_share_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::write_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -100,4 +100,4 @@ TEST(WriteFileTest, AFailureLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::write_file_test

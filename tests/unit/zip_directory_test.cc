@@ -18,7 +18,7 @@
 #include "tests/support/says.h"
 #include "tests/support/zip_bytes.h"
 
-namespace reshard {
+namespace reshard::zip_directory_test {
 namespace {
 
 // A file of these bytes, which outlive it. Reads beyond the end fail the test.
@@ -242,4 +242,4 @@ TEST(ZipDirectoryTest, AsksForMemory) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::zip_directory_test

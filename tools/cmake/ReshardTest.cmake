@@ -1,4 +1,4 @@
-# Functions that define tests. Each test binary is one ctest, labelled with its folder's name.
+# Functions that define tests. Each program is one ctest or several, labelled with its folder's name.
 
 find_package(GTest REQUIRED)
 
@@ -19,13 +19,14 @@ endfunction()
 
 # reshard_test(NAME
 #   SOURCES file.cc...
+#   [SHARDS n]              n ctests, NAME_1 to NAME_n, each of which runs some of its tests
 #   [LINK target...]        beside the library, test_support and GoogleTest's main (gmock included)
 #   [TOOLS target...]       programs it runs: reshard_cli, reshard_gen
 #   [LABELS label...]       beside the folder's name; `threads`: also run under ThreadSanitizer;
 #                           `native`: measures memory or traces, so not run under AddressSanitizer)
 # The code sees RESHARD_TESTS_DIR (the tests/ folder) and RESHARD_BIN_DIR (where the programs are).
 function(reshard_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK;TOOLS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SHARDS" "SOURCES;LINK;TOOLS;LABELS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "reshard_test(${name}): needs SOURCES; unexpected: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -46,6 +47,20 @@ function(reshard_test name)
   if("native" IN_LIST arg_LABELS OR folder STREQUAL cli)
     add_dependencies(native_tests ${name})
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${folder};${arg_LABELS}")
+  if(NOT "native" IN_LIST arg_LABELS)
+    add_dependencies(portable_tests ${name})
+  endif()
+  if(NOT arg_SHARDS)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS "${folder};${arg_LABELS}")
+    return()
+  endif()
+  foreach(shard RANGE 1 ${arg_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}_${shard} COMMAND ${name})
+    set_tests_properties(
+      ${name}_${shard}
+      PROPERTIES LABELS "${folder};${arg_LABELS}"
+                 ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
