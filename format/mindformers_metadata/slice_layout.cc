@@ -11,7 +11,7 @@ namespace reshard {
 namespace {
 
 // Returns the place in the matrix of each axis that cuts a dimension. Errors: as SlicesOf.
-Result<std::vector<std::vector<size_t>>> AxesOf(const SliceLayout& layout) {
+Result<std::vector<std::vector<size_t>>> AxesOfSlices(const SliceLayout& layout) {
   std::vector<bool> used(layout.device_matrix.size(), false);
   std::vector<std::vector<size_t>> axes;
   for (const std::vector<int64_t>& cuts : layout.tensor_map) {
@@ -46,7 +46,7 @@ Result<SlicesOfRanks> SlicesOf(const SliceLayout& layout) {
     return CorruptError(fmt::format("rank_list has {} ranks, but device_matrix {} has {}",
                                     layout.ranks.size(), FirstNumbers(matrix), devices));
   }
-  auto axes = AxesOf(layout);
+  auto axes = AxesOfSlices(layout);
   if (!axes.ok()) return axes.status();
   SlicesOfRanks slices;
   for (const std::vector<size_t>& of_dimension : *axes) {

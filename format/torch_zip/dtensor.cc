@@ -48,7 +48,7 @@ const PickleValue* AttributeOf(PickleLookup& lookup, const PickleValue& object,
 }
 
 // The parts of _rebuild_from_type_v2(function, type, arguments, state).
-std::span<const PickleValue> PartsOf(const Pickle& pickle, const PickleValue& value) {
+std::span<const PickleValue> NodeParts(const Pickle& pickle, const PickleValue& value) {
   if (value.kind != PickleKind::kNode) return {};
   const PickleGlobal& function = pickle.Global(value);
   const std::span<const PickleValue> parts = pickle.Items(pickle.Arguments(value));
@@ -113,7 +113,7 @@ bool AddAxis(const Pickle& pickle, const PickleValue& shape, const PickleValue& 
 
 // Reads a layout of torch, whose form depends on the release: axes with a shape and strides each,
 // or these of all axes.
-std::optional<MeshLayout> LayoutOf(PickleLookup& lookup, const PickleValue& layout) {
+std::optional<MeshLayout> MeshLayoutOf(PickleLookup& lookup, const PickleValue& layout) {
   const Pickle& pickle = lookup.pickle();
   MeshLayout read;
   if (const PickleValue* const axes = AttributeOf(lookup, layout, "axes")) {
@@ -185,7 +185,7 @@ std::optional<uint64_t> PlacesOf(const Shape& extents) {
 
 // Puts the ranks into the order of the mesh, whose places are some of those in `map`. Errors:
 // kCorrupt if a stride leaves it.
-Result<std::vector<int64_t>> RanksOf(const MeshLayout& layout, const std::vector<int64_t>& map) {
+Result<std::vector<int64_t>> RanksOfMap(const MeshLayout& layout, const std::vector<int64_t>& map) {
   const std::optional<uint64_t> places = PlacesOf(layout.parts);
   const uint64_t all = places && *places <= map.size() ? *places : 0;
   std::vector<int64_t> ranks;
@@ -209,7 +209,7 @@ Result<std::vector<int64_t>> RanksOf(const MeshLayout& layout, const std::vector
 }  // namespace
 
 const PickleValue* DTensorReader::LocalTensorOf(const PickleValue& value) {
-  const std::span<const PickleValue> parts = PartsOf(pickle_, value);
+  const std::span<const PickleValue> parts = NodeParts(pickle_, value);
   if (parts.empty()) return nullptr;
   return Attribute(lookup_, parts[3], "_local_tensor");
 }
@@ -276,7 +276,7 @@ Result<std::shared_ptr<const DeviceMesh>> DTensorReader::ReadMesh(const PickleVa
   TensorOfRanks ranks;
   const bool is_part = layout != nullptr && map != nullptr;
   if (is_part) {
-    std::optional<MeshLayout> read = LayoutOf(lookup_, *layout);
+    std::optional<MeshLayout> read = MeshLayoutOf(lookup_, *layout);
     if (!read) return UnsupportedError("a mesh whose _layout has a form that is not known");
     form = *std::move(read);
     RESHARD_ASSIGN_OR_RETURN(ranks, ReadRanks(*map));
@@ -294,7 +294,7 @@ Result<std::shared_ptr<const DeviceMesh>> DTensorReader::ReadMesh(const PickleVa
   if (made == nullptr) {
     DeviceMesh read;
     if (is_part) {
-      RESHARD_ASSIGN_OR_RETURN(std::vector<int64_t> all, RanksOf(form, ranks.ranks->all()));
+      RESHARD_ASSIGN_OR_RETURN(std::vector<int64_t> all, RanksOfMap(form, ranks.ranks->all()));
       RESHARD_RETURN_IF_ERROR(CountPlaces(all.size()));
       read.ranks = MeshRanks(std::move(all));
     } else {
@@ -335,7 +335,7 @@ Result<MeshPlacement> DTensorReader::PlacementOf(const PickleValue& value) {
 }
 
 Result<MeshTensor> DTensorReader::Read(const std::string& name, const PickleValue& value) {
-  const std::span<const PickleValue> parts = PartsOf(pickle_, value);
+  const std::span<const PickleValue> parts = NodeParts(pickle_, value);
   const PickleValue* const spec = Attribute(lookup_, parts[3], "_spec");
   const PickleValue* const mesh = spec == nullptr ? nullptr : AttributeOf(lookup_, *spec, "mesh");
   const PickleValue* const placements =

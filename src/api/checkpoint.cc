@@ -100,7 +100,7 @@ constexpr uint64_t kReadBytes = uint64_t{4} << 20;
 constexpr uint64_t kCodePointBytes = 4;
 
 // The files that copies read from, ascending.
-std::vector<FileId> FilesOf(const std::vector<BlockCopy>& copies) {
+std::vector<FileId> FilesOfCopies(const std::vector<BlockCopy>& copies) {
   std::vector<FileId> files;
   files.reserve(copies.size());
   for (const BlockCopy& copy : copies) files.push_back(copy.source);
@@ -518,7 +518,7 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
     RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, state_->CopiesFrom(name, box));
     SourceFiles& files = source.files();
     RESHARD_RETURN_IF_ERROR(Gather(files, copies, 0, destination));
-    const std::vector<FileId> used = FilesOf(copies);
+    const std::vector<FileId> used = FilesOfCopies(copies);
     return files.VerifyUnchanged(used);
   });
 }
@@ -549,7 +549,7 @@ Status ShardedCheckpoint::Read(std::span<const ShardedCheckpoint::BoxRead> boxes
       MakePagesPresent(part);
       RESHARD_RETURN_IF_ERROR(Gather(files, copies, piece.offset, part));
       if (work.work().progress) work.work().progress(piece.length);
-      const std::vector<FileId> of_piece = FilesOf(copies);
+      const std::vector<FileId> of_piece = FilesOfCopies(copies);
       const std::lock_guard lock(mutex);
       used.insert(of_piece.begin(), of_piece.end());
       return {};

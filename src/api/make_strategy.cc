@@ -88,7 +88,7 @@ Result<Made> MadeOfSpec(const MakeStrategyOptions& options) {
   return made;
 }
 
-Status CheckOptions(const MakeStrategyOptions& options) {
+Status CheckMakeOptions(const MakeStrategyOptions& options) {
   const bool has_spec = !options.spec.empty() || !options.spec_text.empty();
   if (options.like.path.empty()) {
     if (has_spec) return {};
@@ -106,7 +106,7 @@ inline namespace v0_1 {
 Result<StrategyReport> MakeStrategy(const MakeStrategyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StrategyReport> {
     FileUse use;
-    RESHARD_RETURN_IF_ERROR(CheckOptions(options));
+    RESHARD_RETURN_IF_ERROR(CheckMakeOptions(options));
     RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
     RESHARD_ASSIGN_OR_RETURN(Made made, options.like.path.empty()
                                             ? MadeOfSpec(options)

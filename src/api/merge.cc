@@ -61,7 +61,7 @@ Status AddSegments(const std::string& folder, std::vector<std::string>& files) {
   return {};
 }
 
-Result<std::vector<std::string>> ListFiles(const MergeOptions& options) {
+Result<std::vector<std::string>> ListSourceFiles(const MergeOptions& options) {
   std::vector<std::string> files;
   for (const std::string& source : options.files) {
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(source).KindOf(source));
@@ -217,7 +217,7 @@ Result<MergeReport> Merge(const MergeOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));
     const MemoryWatch watch(WatchOf(first));
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListFiles(options));
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListSourceFiles(options));
     if (!options.checks.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(paths));
     OpenedConversion opened;
     RESHARD_ASSIGN_OR_RETURN(opened.source, Open(paths, options, first));

@@ -182,14 +182,13 @@ Result<LayoutTable> InferLayouts(const std::vector<StageParameter>& parameters,
 }
 
 constexpr size_t kIndexBytes = size_t{256} << 20;
-constexpr size_t kLeastIndexes = 16;
 
 // The files of all ranks, and the reference.
 struct Inference {
   explicit Inference(const std::stop_token& stop) : files({.stop = stop}) {}
 
   SourceFiles files;
-  TableCache tables{files, kIndexBytes, kLeastIndexes};
+  TableCache tables{files, kIndexBytes, TableCache::kFilesOfTarget};
   std::vector<FileId> ranks;
   std::optional<ListedPlacement> each_alone;
   std::optional<Source> source;  // of the files of the ranks

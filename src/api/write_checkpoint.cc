@@ -81,7 +81,7 @@ Status CheckArrays(std::span<const ArrayToWrite> arrays) {
   return {};
 }
 
-Status CheckEncryption(const WriteCheckpointOptions& options) {
+Status CheckWriteEncryption(const WriteCheckpointOptions& options) {
   if (!options.encryption && options.encryption_key == nullptr) return {};
   if (!options.encryption || options.encryption_key == nullptr) {
     return InvalidArgumentError(
@@ -264,7 +264,7 @@ Result<uint64_t> WriteCheckpoint(std::span<const ArrayToWrite> arrays,
   return CatchOutOfMemory([&]() -> Result<uint64_t> {
     RESHARD_RETURN_IF_ERROR(CheckFormat(options));
     const Container& container = ContainerOf(options.format);
-    RESHARD_RETURN_IF_ERROR(CheckEncryption(options));
+    RESHARD_RETURN_IF_ERROR(CheckWriteEncryption(options));
     RESHARD_RETURN_IF_ERROR(CheckArrays(arrays));
     RESHARD_ASSIGN_OR_RETURN(const EncodedFile encoded,
                              EncodeFile(container, arrays, MetadataOf(container, arrays, options)));

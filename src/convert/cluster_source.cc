@@ -30,7 +30,8 @@ ModelFacts FactsOf(const std::string& folder) {
 }
 
 // Returns the parts of each dimension by the tensor map alone. Errors: as MakeGrid.
-Result<std::vector<int64_t>> CutsOf(ParameterLayout layout, size_t dims, const std::string& where) {
+Result<std::vector<int64_t>> CutsOfLayout(ParameterLayout layout, size_t dims,
+                                          const std::string& where) {
   layout.opt_weight_shard_step = 0;
   layout.opt_weight_shard_size = 0;
   RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid, MakeGrid(layout, dims, where));
@@ -44,10 +45,10 @@ Status AddLayout(const Strategy& strategy, ClusterParameter& parameter) {
     const ParameterLayout* const layout = stage.Find(parameter.name);
     if (layout == nullptr) continue;
     if (parameter.source_stages++ > 0) continue;
-    RESHARD_ASSIGN_OR_RETURN(
-        parameter.source_cuts,
-        CutsOf(*layout, parameter.dims,
-               fmt::format("{}: parameter {}", Escape(strategy.path()), Quote(parameter.name))));
+    RESHARD_ASSIGN_OR_RETURN(parameter.source_cuts,
+                             CutsOfLayout(*layout, parameter.dims,
+                                          fmt::format("{}: parameter {}", Escape(strategy.path()),
+                                                      Quote(parameter.name))));
   }
   return {};
 }

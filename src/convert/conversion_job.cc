@@ -97,8 +97,7 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
   const std::set<FileId> opened = source.opened_known();
   for (const ChosenFile& file : source.chosen()) {
     if (!IsOwn(source, opened, file)) continue;
-    const std::filesystem::path path = source.path(file);
-    const auto folder = stat(path.has_parent_path() ? path.parent_path().string() : ".");
+    const auto folder = stat(FolderOf(source.path(file)));
     if (folder.ok() && !source.each_alone()) folders.emplace(folder->key(), &file);
   }
   for (const PlanReport::TargetFile& target : work.targets) {
@@ -106,7 +105,7 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
     RESHARD_RETURN_IF_ERROR(CheckReplacesNoInput(source, path));
     RESHARD_RETURN_IF_ERROR(
         CheckReplacesNoInput(source, fmt::format("{}/{}", target_folder, RecordPath(target.path))));
-    const auto folder = stat(std::filesystem::path(path).parent_path().string());
+    const auto folder = stat(FolderOf(path));
     if (!folder.ok()) continue;  // it will be made
     const auto beside = folders.find(folder->key());
     if (beside != folders.end()) {
@@ -149,7 +148,7 @@ Status CheckNothingRemovedIsRead(const std::string& target, bool prune) {
                   Escape(*read), Escape(target)));
 }
 
-std::optional<std::pair<uint64_t, uint64_t>> StepOf(const OpenedSource& source) {
+std::optional<std::pair<uint64_t, uint64_t>> SourceStep(const OpenedSource& source) {
   const auto step = source.step();
   if (!step) return std::nullopt;
   return std::pair(static_cast<uint64_t>(step->epoch), static_cast<uint64_t>(step->step));
@@ -230,7 +229,7 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
 }
 
 // The chosen files, the index that names them, if there is one, and the companions.
-std::vector<ChosenFile> FilesOf(const OpenedSource& source) {
+std::vector<ChosenFile> AllFilesOf(const OpenedSource& source) {
   std::vector<ChosenFile> files = source.chosen();
   if (source.index()) files.push_back(*source.index());
   files.insert(files.end(), source.companions().begin(), source.companions().end());
@@ -240,7 +239,7 @@ std::vector<ChosenFile> FilesOf(const OpenedSource& source) {
 // Returns a line for each chosen file that tells whether it is still the same one on this host.
 std::vector<std::string> IdentityLines(const OpenedSource& source) {
   std::vector<std::string> lines;
-  for (const auto& [rank, path, id, identity] : FilesOf(source)) {
+  for (const auto& [rank, path, id, identity] : AllFilesOf(source)) {
     // Not its device: that is another number when the file system is mounted anew.
     lines.push_back(fmt::format("{}inode={} size={} mtime={} ctime={}", Delimited(path),
                                 identity.inode(), identity.size(), identity.mtime_ns(),
@@ -253,7 +252,7 @@ std::vector<std::string> IdentityLines(const OpenedSource& source) {
 // file by numbers of their own.
 std::vector<std::string> SharedIdentityLines(const OpenedSource& source) {
   std::vector<std::string> lines;
-  for (const auto& [rank, path, id, identity] : FilesOf(source)) {
+  for (const auto& [rank, path, id, identity] : AllFilesOf(source)) {
     lines.push_back(
         fmt::format("{}size={} mtime={}", Delimited(path), identity.size(), identity.mtime_ns()));
   }
@@ -263,7 +262,7 @@ std::vector<std::string> SharedIdentityLines(const OpenedSource& source) {
 // Returns the stamp of each chosen file. One of several files that go by one path has none.
 std::vector<SourceStamp> StampsOf(const OpenedSource& source) {
   std::map<std::string, SourceStamp> stamps;
-  for (const auto& [rank, path, id, identity] : FilesOf(source)) {
+  for (const auto& [rank, path, id, identity] : AllFilesOf(source)) {
     const SourceStamp stamp = {.path = path,
                                .size = identity.size(),
                                .mtime_ns = identity.mtime_ns(),
@@ -302,7 +301,7 @@ std::string StrategyDigest(const Strategy& strategy) {
   return digest.HexDigest();
 }
 
-std::set<int64_t> RanksRead(const WorkList& work) {
+std::set<int64_t> SourceRanks(const WorkList& work) {
   std::set<int64_t> ranks;
   for (const PlanReport::SourceFile& file : work.sources) ranks.insert(file.rank);
   return ranks;
@@ -339,7 +338,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   const Strategy* target_strategy = source.rule().target();
   if (source_strategy != nullptr) spec.source_strategy = StrategyDigest(*source_strategy);
   if (target_strategy != nullptr) spec.target_strategy = StrategyDigest(*target_strategy);
-  const std::set<int64_t> read = RanksRead(work);
+  const std::set<int64_t> read = SourceRanks(work);
   for (const ChosenFile& file : source.chosen()) {
     if (read.contains(file.rank))
       spec.sources.push_back({file.relative_path, file.identity.size()});
@@ -364,7 +363,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   spec.origin = EncodeOrigin(stated, {.plan = spec.fingerprint,
                                       .source_strategy = spec.source_strategy,
                                       .target_strategy = spec.target_strategy,
-                                      .step = StepOf(source)});
+                                      .step = SourceStep(source)});
   spec.check_readers = [rules = SetInFolder{.folder = target.folder,
                                             .files = {},
                                             .gone = {},

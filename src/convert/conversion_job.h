@@ -20,7 +20,7 @@ namespace reshard {
 std::string StrategyDigest(const Strategy& strategy);
 
 // The source ranks with files that are read.
-std::set<int64_t> RanksRead(const WorkList& work);
+std::set<int64_t> SourceRanks(const WorkList& work);
 
 // Returns the spec of the job that does `work`. The fingerprint is equal for runs that would write
 // the same files from the same sources, even if each does other target ranks.

@@ -57,7 +57,7 @@ struct PlanSums {
   std::optional<TargetPlan> plan;  // if it is complete
 };
 
-void AddTo(PlanSums& sums, const Segment& segment) {
+void AddToSums(PlanSums& sums, const Segment& segment) {
   sums.plan_bytes += MemoryBytes(segment);
   sums.digest_bytes += kDigestOfSegment;
   const auto* content = std::get_if<Content>(&segment);
@@ -81,10 +81,10 @@ Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& v
                         uint64_t most_kept, PlanFindings& findings) {
   PlanSums sums;
   SegmentVisitor add;
-  if (!visit) add = [&sums](const Segment& segment) { AddTo(sums, segment); };
+  if (!visit) add = [&sums](const Segment& segment) { AddToSums(sums, segment); };
   RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, findings, add, most_kept));
   if (visit) {
-    for (const Segment& segment : plan.segments) AddTo(sums, segment);
+    for (const Segment& segment : plan.segments) AddToSums(sums, segment);
   }
   sums.plan_bytes += sizeof(TargetPlan) + sums.digest_bytes;
   sums.step_bytes = std::max(plan.making_bytes, sums.digest_bytes);

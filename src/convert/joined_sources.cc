@@ -71,7 +71,7 @@ bool TakesFrom(const Content& content, FileId file) {
 
 // Returns a content with bytes from `file`: the largest up to the limit, as small ones are often
 // constant; else the smallest. Null if there is none.
-const Content* Choose(const TargetPlan& plan, FileId file) {
+const Content* ChooseContent(const TargetPlan& plan, FileId file) {
   const Content* chosen = nullptr;
   for (const Segment& segment : plan.segments) {
     const auto* content = std::get_if<Content>(&segment);
@@ -152,7 +152,7 @@ Result<std::string> FindOtherSource(OpenedConversion& opened, const JobSpec& spe
     if (!HasSameSources(*plan, names, earlier->head)) continue;
     for (const FileId file : plan->sources) {
       const std::string& name = names.at(file).path;
-      const Content* content = shared.erase(name) > 0 ? Choose(*plan, file) : nullptr;
+      const Content* content = shared.erase(name) > 0 ? ChooseContent(*plan, file) : nullptr;
       if (content == nullptr) continue;
       const auto before = earlier->digests.find(content->target.offset);
       if (before == earlier->digests.end() || before->second.empty()) continue;

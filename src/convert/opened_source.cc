@@ -28,9 +28,6 @@
 namespace reshard {
 namespace {
 
-// About as many files as a target file is often put together from.
-constexpr size_t kLeastIndexes = 16;
-
 // Returns the strategy that `named` names, if it does.
 Result<std::optional<Strategy>> StrategyOf(const StrategyRef& named, const MemoryCheck& memory,
                                            std::vector<std::string>& notes) {
@@ -67,7 +64,7 @@ OpenedSource::OpenedSource(const SourceLimits& limits, std::shared_ptr<const Enc
           [this](FileId file, const std::shared_ptr<const FileTable>& like) {
             return MakeTable(file, like);
           },
-          limits.table_bytes, kLeastIndexes) {}
+          limits.table_bytes, TableCache::kFilesOfTarget) {}
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use,
                                                  const SourceLimits& limits) {

@@ -63,11 +63,6 @@ class InWords {
   const Option& option_;
 };
 
-std::string FolderOf(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
-
 // When the entries of a folder changed; no value if the system does not tell.
 std::optional<int64_t> ChangeOf(const std::string& folder) {
   const auto found = Storage::Of(folder).Stat(folder.empty() ? "." : folder);
@@ -187,7 +182,7 @@ std::string NoteOf(const OpenedSource& source) {
 
 // Returns what the record says for these options; no files if it does not have theirs. Errors: as
 // ParseStrategy.
-Result<KnownFacts> FactsOf(const PlanRecord& record, const ConvertOptions& options) {
+Result<KnownFacts> KnownFactsOf(const PlanRecord& record, const ConvertOptions& options) {
   KnownFacts facts{KnownFilesOf(record, options.source), std::nullopt};
   if (record.strategy.empty()) return facts;
   RESHARD_ASSIGN_OR_RETURN(StrategyFile file, ParseStrategy("plan.jsonl", record.strategy));
@@ -198,7 +193,7 @@ Result<KnownFacts> FactsOf(const PlanRecord& record, const ConvertOptions& optio
 // As PlanShare; an error is one of planning.
 Result<std::optional<PlannedShare>> Follow(const ConvertOptions& options,
                                            const MemoryBudget& budget, const KnownPlan& known) {
-  RESHARD_ASSIGN_OR_RETURN(const KnownFacts facts, FactsOf(known.record, options));
+  RESHARD_ASSIGN_OR_RETURN(const KnownFacts facts, KnownFactsOf(known.record, options));
   if (facts.files.empty()) return std::optional<PlannedShare>();
   RESHARD_ASSIGN_OR_RETURN(JobSpec unchecked, SpecOf(known.job, options.target.folder,
                                                      known.fingerprint, known.fingerprint));

@@ -156,7 +156,7 @@ std::optional<int64_t> RankToBlame(const std::vector<SampledDifference>& differe
   return std::nullopt;
 }
 
-std::string Words(const SampledDifference& difference) {
+std::string DifferenceWords(const SampledDifference& difference) {
   return fmt::format(
       "{}: rank {} {}", Quote(difference.parameter), difference.rank,
       difference.other_type
@@ -179,7 +179,7 @@ std::string List(const std::vector<SampledDifference>& differences) {
     }
   }
   FirstFew first(kListedDifferences);
-  for (const SampledDifference* difference : order) first.Add(Words(*difference));
+  for (const SampledDifference* difference : order) first.Add(DifferenceWords(*difference));
   first.AddUnnamed(differences.size() - order.size());
   return first.Lines();
 }

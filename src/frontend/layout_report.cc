@@ -180,7 +180,7 @@ Result<std::vector<ParameterCuts>> MakeCuts(const ConversionRule& rule,
   return all;
 }
 
-bool IsCut(const std::vector<int64_t>& cuts) {
+bool HasCuts(const std::vector<int64_t>& cuts) {
   return std::any_of(cuts.begin(), cuts.end(), [](int64_t parts) { return parts > 1; });
 }
 
@@ -192,7 +192,7 @@ const ParameterCuts* LargestCut(const std::vector<ParameterCuts>& parameters,
   const ParameterCuts* largest = nullptr;
   Worth most;
   for (const ParameterCuts& parameter : parameters) {
-    const bool cut = IsCut(parameter.source_cuts) || IsCut(parameter.target_cuts);
+    const bool cut = HasCuts(parameter.source_cuts) || HasCuts(parameter.target_cuts);
     const Worth worth(cut,
                       OptimizerGroup(findings.parameters.at(parameter.name).source_name).empty(),
                       parameter.bytes);
@@ -345,11 +345,6 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   report.dtypes = dtypes.Sorted();
   report.prefixes = prefixes.Sorted();
   return report;
-}
-
-std::string FolderOf(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  return folder.empty() ? "." : folder.string();
 }
 
 // No folder is made for a report: a mistyped one would be in the way later.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -24,9 +23,7 @@ std::vector<std::string> PathsOf(const SourceSpec& source) {
   if (rank == std::string::npos) {
     paths.push_back(source.path);
   } else {
-    const std::string folder =
-        std::filesystem::path(source.path.substr(0, rank)).parent_path().string();
-    paths.push_back(folder.empty() ? "." : folder);
+    paths.push_back(FolderOf(source.path.substr(0, rank)));
   }
   return paths;
 }

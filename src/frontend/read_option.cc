@@ -123,7 +123,7 @@ Result<std::vector<int64_t>> CountsOf(std::string_view list) {
   }
 }
 
-Result<WorkerShare> ShareOf(const std::string& text) {
+Result<WorkerShare> ReadShare(const std::string& text) {
   if (text == "auto") {
     return FindWorkerShare(ProcessEnvironment);
   }
@@ -275,7 +275,7 @@ Result<OptionValue> ReadOption(const Option& option, std::span<const std::string
     case OptionType::kSwitchOrCount:
       return text == "true" ? OptionValue(int64_t{-1}) : ValueOf(CountOf(text));
     case OptionType::kShare:
-      return ValueOf(ShareOf(text));
+      return ValueOf(ReadShare(text));
     case OptionType::kIo:
       return ValueOf(IoOf(text));
     case OptionType::kCasts:

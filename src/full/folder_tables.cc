@@ -24,7 +24,7 @@ IndexedFile WithTable(const IndexedFile& read, TableBuilder builder) {
                       read.shards(), read.content_crcs(), read.beside()}};
 }
 
-StoredArray Renamed(const StoredArray& array, std::string_view name) {
+StoredArray WithName(const StoredArray& array, std::string_view name) {
   return {name,        array.kind,   array.dtype,   array.shape,
           array.bytes, array.framed, array.content, array.map_tensor};
 }
@@ -41,7 +41,7 @@ Result<IndexedFile> WithNames(IndexedFile read, const NamesInFiles& names,
     RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
                              names.from_files.NewName(name, made));
     any = any || *new_name != name;
-    builder.Add(*new_name == name ? array : Renamed(array, *new_name));
+    builder.Add(*new_name == name ? array : WithName(array, *new_name));
   }
   if (!any) return read;
   IndexedFile renamed = WithTable(read, std::move(builder));

@@ -27,7 +27,7 @@ namespace reshard {
 namespace {
 
 // Returns the folder, or the single file, that `path` names; no value for other paths.
-Result<std::optional<FullFolder>> FolderOf(const std::string& path) {
+Result<std::optional<FullFolder>> FullFolderAt(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, Storage::Of(path).KindOf(path));
   if (kind == PathKind::kDirectory) return FindFullFolder(path);
   if (kind != PathKind::kFile || ContainerNamed(path) != &kFullContainer) {
@@ -184,7 +184,7 @@ Status FindIndexed(const FullFolder& folder, const SourceRequest& request, Found
 }  // namespace
 
 Result<std::optional<FoundSource>> FindFullSource(const SourceRequest& request) {
-  RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> folder, FolderOf(request.path));
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> folder, FullFolderAt(request.path));
   if (!folder) return std::optional<FoundSource>();
   FoundSource found;
   found.container = folder->container;

@@ -30,7 +30,7 @@ constexpr std::string_view kEncryptionKey = "encryption ";
 constexpr std::string_view kOriginKey = "origin ";
 constexpr std::string_view kStampsKey = "stamps ";
 constexpr std::string_view kTargetKey = "target ";
-constexpr std::string_view kNone = "-";
+constexpr std::string_view kNoDigest = "-";
 
 // Takes the line "KEY VALUE" off the front of `text`; returns whether it is there.
 bool TakeLine(std::string_view& text, std::string_view key, std::string& value) {
@@ -41,7 +41,9 @@ bool TakeLine(std::string_view& text, std::string_view key, std::string& value) 
   return true;
 }
 
-std::string_view OrNone(const std::string& digest) { return digest.empty() ? kNone : digest; }
+std::string_view DigestOrNone(const std::string& digest) {
+  return digest.empty() ? kNoDigest : digest;
+}
 
 // Takes "SOURCE TARGET" apart; returns whether both are digests or none.
 bool TakeStrategies(std::string_view text, JobText& job) {
@@ -50,7 +52,7 @@ bool TakeStrategies(std::string_view text, JobText& job) {
   job.source_strategy = text.substr(0, blank);
   job.target_strategy = text.substr(blank + 1);
   for (std::string* digest : {&job.source_strategy, &job.target_strategy}) {
-    if (*digest == kNone) {
+    if (*digest == kNoDigest) {
       digest->clear();
     } else if (!CheckFingerprint(*digest).ok()) {
       return false;
@@ -72,7 +74,7 @@ std::string EncodeStamps(const std::vector<SourceStamp>& stamps) {
 }
 
 // Takes a number and the character behind it off the front of `text`.
-bool TakeNumber(std::string_view& text, char end, uint64_t& number) {
+bool TakeNumberTo(std::string_view& text, char end, uint64_t& number) {
   const size_t at = text.find(end);
   const auto found =
       at == std::string_view::npos ? std::nullopt : ParseNumber<uint64_t>(text.substr(0, at));
@@ -92,8 +94,8 @@ bool TakeStamps(std::string_view& text, std::vector<SourceStamp>& stamps) {
     SourceStamp stamp;
     uint64_t time = 0;
     uint64_t length = 0;
-    if (!TakeNumber(text, ' ', stamp.size) || !TakeNumber(text, ' ', time) ||
-        !TakeNumber(text, ' ', stamp.inode) || !TakeNumber(text, ':', length) ||
+    if (!TakeNumberTo(text, ' ', stamp.size) || !TakeNumberTo(text, ' ', time) ||
+        !TakeNumberTo(text, ' ', stamp.inode) || !TakeNumberTo(text, ':', length) ||
         length >= text.size() || text[length] != '\n') {
       return false;
     }
@@ -106,7 +108,7 @@ bool TakeStamps(std::string_view& text, std::vector<SourceStamp>& stamps) {
 }
 
 // The words for a number of workers, or for a run without workers.
-std::string Runs(uint64_t workers) {
+std::string SharesText(uint64_t workers) {
   if (workers == 0) return "by one run alone";
   return fmt::format("as {} {}", workers, workers == 1 ? "share" : "shares");
 }
@@ -257,8 +259,8 @@ std::string EncodeJobText(const JobText& job) {
   return fmt::format(
       "{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}{}{}{}{}{}\n{}", kVersionKey, job.tool_version,
       kManifestKey, job.manifest_name, kChecksumKey, job.checksum ? "yes" : "no", kWorkersKey,
-      job.workers, kStrategiesKey, OrNone(job.source_strategy), OrNone(job.target_strategy),
-      job.states_crc ? fmt::format("{}\n", kCrcKey) : "",
+      job.workers, kStrategiesKey, DigestOrNone(job.source_strategy),
+      DigestOrNone(job.target_strategy), job.states_crc ? fmt::format("{}\n", kCrcKey) : "",
       job.encryption.empty() ? "" : fmt::format("{}{}\n", kEncryptionKey, job.encryption),
       job.prune ? fmt::format("{}\n", kPruneKey) : "",
       job.origin.empty() ? "" : fmt::format("{}{}\n", kOriginKey, job.origin),
@@ -337,10 +339,11 @@ Status CheckSameJob(const JobText& left, const JobText& own, const std::string& 
                                      Escape(left.tool_version), own.tool_version, advice));
   }
   if (left.workers != own.workers) {
-    return MismatchError(fmt::format(
-        "{}: begun {}, but now run {}; {}", Escape(path), Runs(left.workers), Runs(own.workers),
-        left.workers == 0 ? fmt::format("continue in the same way, or {}", advice)
-                          : HowToGoOn(left.workers, outstanding)));
+    return MismatchError(fmt::format("{}: begun {}, but now run {}; {}", Escape(path),
+                                     SharesText(left.workers), SharesText(own.workers),
+                                     left.workers == 0
+                                         ? fmt::format("continue in the same way, or {}", advice)
+                                         : HowToGoOn(left.workers, outstanding)));
   }
   if (left.sources != own.sources) {
     return ChangedError(

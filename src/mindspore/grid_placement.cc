@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kStagesWithStrays = 8;
 
 // "rows 192 to 255 of \"lm_head.weight\"" and the like.
-std::string WordsOf(const Box& box, const Shape& full, std::string_view name) {
+std::string CutWords(const Box& box, const Shape& full, std::string_view name) {
   std::optional<size_t> cut;  // the only dimension that is
   size_t cuts = 0;
   for (size_t d = 0; d < box.dims(); ++d) {
@@ -146,7 +146,7 @@ void GridPlacement::AddLacking(int64_t stage, const ShardGrid& grid,
 
 Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part,
                               const IsHeld& is_held) const {
-  const std::string gap = WordsOf(part.box, tensor.full_shape, tensor.name);
+  const std::string gap = CutWords(part.box, tensor.full_shape, tensor.name);
   if (const std::vector<ArrayPlace> places = HoldersOf(tensor, part); !places.empty()) {
     NumberRanges holders;
     for (const ArrayPlace& place : places) holders.Add(place.rank);

@@ -19,7 +19,7 @@ namespace {
 using Digit = ShardGrid::Digit;
 
 // The parts of a grid.
-struct Parts {
+struct GridParts {
   int64_t devices = 1;
   std::vector<int64_t> cuts;
   std::vector<Digit> digits;
@@ -61,8 +61,8 @@ Result<std::vector<std::vector<int64_t>>> AxesOfDims(const ParameterLayout& layo
 
 // Takes the axes that the optimizer shards are placed on, and the parts of axes that are left, from
 // `axes`.
-Status PlaceOptimizerShards(const ParameterLayout& layout, std::vector<Digit>& axes, Parts& grid,
-                            std::string_view where) {
+Status PlaceOptimizerShards(const ParameterLayout& layout, std::vector<Digit>& axes,
+                            GridParts& grid, std::string_view where) {
   const int64_t step = layout.opt_weight_shard_step;
   const int64_t size = layout.opt_weight_shard_size;
   if (step == 0 || size == 0) return {};
@@ -127,7 +127,7 @@ size_t DimsOf(const ParameterLayout& layout) {
 Result<ShardGrid> MakeGrid(const ParameterLayout& layout, size_t dims, std::string_view where) {
   RESHARD_ASSIGN_OR_RETURN(const auto axes_of_dims, AxesOfDims(layout, dims, where));
 
-  Parts grid;
+  GridParts grid;
   grid.cuts.assign(dims, 1);
   const auto& matrix = layout.device_matrix;
   std::vector<Digit> axes(matrix.size());  // as they stand in the device matrix

@@ -17,7 +17,7 @@ namespace reshard {
 namespace {
 
 // Takes the number behind the last `mark` off `text`. Returns whether there is one.
-bool TakeNumber(std::string_view& text, std::string_view mark) {
+bool TakeNumberAfter(std::string_view& text, std::string_view mark) {
   const size_t at = text.rfind(mark);
   if (at == std::string_view::npos || !HasOnlyDigits(text.substr(at + mark.size()))) return false;
   text = text.substr(0, at);
@@ -104,7 +104,8 @@ std::string DescribeMindFormers(const std::vector<DirectoryEntry>& entries) {
 std::string DescribeOtherFolder(const std::vector<DirectoryEntry>& entries) {
   if (std::string found = DescribeMindFormers(entries); !found.empty()) return found;
   const FirstFew dcp = Named(entries, [](std::string_view stem) {
-    return stem.starts_with("shard-") && TakeNumber(stem, "-of-") && TakeNumber(stem, "-model-");
+    return stem.starts_with("shard-") && TakeNumberAfter(stem, "-of-") &&
+           TakeNumberAfter(stem, "-model-");
   });
   if (dcp.count() > 0) {
     return fmt::format(
@@ -113,7 +114,7 @@ std::string DescribeOtherFolder(const std::vector<DirectoryEntry>& entries) {
         dcp.Joined());
   }
   const FirstFew parts = Named(entries, [](std::string_view stem) {
-    return TakeNumber(stem, "-part-") && TakeNumber(stem, "-rank-");
+    return TakeNumberAfter(stem, "-part-") && TakeNumberAfter(stem, "-rank-");
   });
   if (parts.count() > 0) {
     return fmt::format(
@@ -122,7 +123,7 @@ std::string DescribeOtherFolder(const std::vector<DirectoryEntry>& entries) {
         parts.Joined());
   }
   const FirstFew shards = Named(entries, [](std::string_view stem) {
-    return TakeNumber(stem, "-of-") && TakeNumber(stem, "-");
+    return TakeNumberAfter(stem, "-of-") && TakeNumberAfter(stem, "-");
   });
   if (shards.count() > 1) {
     return fmt::format(

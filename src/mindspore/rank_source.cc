@@ -105,8 +105,8 @@ Result<Warning> SayExtra(const SourceSpec& spec, const RankFolder& folder,
 }
 
 // Chooses the files of ranks that the rule knows, and returns the other ranks.
-Result<NumberRanges> AddFiles(const RankFolder& folder, const ConversionRule& rule,
-                              SourceFiles& files, FoundSource& found) {
+Result<NumberRanges> AddRankFiles(const RankFolder& folder, const ConversionRule& rule,
+                                  SourceFiles& files, FoundSource& found) {
   const auto [first, end] = RanksOf(rule);
   const auto replicas =
       rule.source() != nullptr ? std::span<const int64_t>() : rule.groups().HoldersLike(first);
@@ -176,7 +176,7 @@ Result<RankSource> ChooseRanks(const SourceSpec& spec, const std::vector<int64_t
                                const ParameterChoice& choice, SourceFiles& files) {
   FoundSource found;
   found.warnings = folder.warnings;
-  RESHARD_ASSIGN_OR_RETURN(const NumberRanges extra, AddFiles(folder, rule, files, found));
+  RESHARD_ASSIGN_OR_RETURN(const NumberRanges extra, AddRankFiles(folder, rule, files, found));
   const KnownRanks known = InWords(rule);
   if (extra.count() > 0 && !spec.files.empty()) {
     return InvalidArgumentError(fmt::format("`source.files`: expected source {} ({}), found {}",

@@ -19,7 +19,7 @@ namespace {
 using Fate = ConversionRule::Fate;
 
 // Bytes that are held for a name while parameters are selected: it is in several lists and sets.
-constexpr uint64_t kOfName = 320;
+constexpr uint64_t kOfSelectedName = 320;
 
 // So many files are looked into side by side: mostly that waits for the disk.
 constexpr size_t kManyFiles = 64;
@@ -91,7 +91,8 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
     RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source().TableOf(stage, local));
     const auto lacks = [&](std::string_view name) { return index->Find(name) == nullptr; };
     if (names.empty()) {
-      RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), index->arrays().size() * kOfName));
+      RESHARD_RETURN_IF_ERROR(
+          CheckMemory(source().memory(), index->arrays().size() * kOfSelectedName));
       for (const StoredArray& parameter : index->arrays()) names.emplace_back(parameter.name);
     } else if (index->arrays().size() != names.size() ||
                std::any_of(names.begin(), names.end(), lacks)) {

@@ -41,7 +41,7 @@ std::string ReadSmall(const std::string& path) {
 }
 
 // The number at the beginning of a text; no value for "max" and the like.
-std::optional<uint64_t> Number(std::string_view text) {
+std::optional<uint64_t> ParsedNumber(std::string_view text) {
   uint64_t value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
@@ -54,7 +54,7 @@ uint64_t LimitOfGroup(const std::string& root, std::string path, const char* fil
   uint64_t least = std::numeric_limits<uint64_t>::max();
   while (true) {
     const std::string folder = path == "/" ? root : root + path;
-    least = std::min(least, Number(ReadSmall(folder + "/" + file)).value_or(least));
+    least = std::min(least, ParsedNumber(ReadSmall(folder + "/" + file)).value_or(least));
     if (path.size() <= 1) return least;
     path.erase(std::max<size_t>(path.find_last_of('/'), 1));
   }
@@ -108,8 +108,8 @@ uint64_t AnonymousMemory() {
   const size_t second = text.find(' ') + 1;
   const size_t third = text.find(' ', second) + 1;
   if (second == 0 || third == 0) return 0;
-  const uint64_t resident = Number(std::string_view{text}.substr(second)).value_or(0);
-  const uint64_t of_files = Number(std::string_view{text}.substr(third)).value_or(0);
+  const uint64_t resident = ParsedNumber(std::string_view{text}.substr(second)).value_or(0);
+  const uint64_t of_files = ParsedNumber(std::string_view{text}.substr(third)).value_or(0);
   return resident > of_files ? (resident - of_files) * PageSize() : 0;
 }
 

@@ -89,4 +89,9 @@ std::optional<std::string> PathLocation::From(const PathLocation& folder) const 
   return std::nullopt;
 }
 
+std::string FolderOf(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
 }  // namespace reshard

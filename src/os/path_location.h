@@ -32,6 +32,9 @@ class PathLocation {
   std::vector<Ancestor> ancestors_;  // innermost first
 };
 
+// Returns the path of the folder that the entry at `path` is in: "." for a name alone.
+std::string FolderOf(const std::string& path);
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_OS_PATH_LOCATION_H_

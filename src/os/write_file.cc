@@ -10,6 +10,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/output_directory.h"
+#include "src/os/path_location.h"
 #include "src/os/used_files.h"
 
 namespace reshard {
@@ -22,9 +23,7 @@ struct FilePlace {
 };
 
 Result<FilePlace> FilePlaceOf(const std::string& path) {
-  const std::filesystem::path whole(path);
-  FilePlace place{whole.has_parent_path() ? whole.parent_path().string() : ".",
-                  whole.filename().string()};
+  FilePlace place{FolderOf(path), std::filesystem::path(path).filename().string()};
   if (!place.name.empty() && place.name != "." && place.name != "..") return place;
   return InvalidArgumentError(fmt::format("{}: is not the name of a file", Quote(path)));
 }

@@ -24,7 +24,7 @@ namespace reshard {
 namespace {
 
 // Bytes that are held for an array's name while a file is planned.
-constexpr uint64_t kOfName = 64;
+constexpr uint64_t kOfArrayName = 64;
 
 // Fails if two arrays would have one name in the target, which only renames can cause.
 Status CheckNames(const ParameterChoice& choice, const std::vector<std::string>& names,
@@ -58,7 +58,7 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
   std::set<std::string> texts;
   for (const StoredArray& array : table->arrays()) {
     if (names.size() % kMemoryCheckInterval == 0) {
-      RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), names.size() * kOfName));
+      RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), names.size() * kOfArrayName));
     }
     if (array.kind == ArrayKind::kText && !container_.can_hold(array.kind, array.dtype)) {
       texts.insert(Quote(array.name));
@@ -80,7 +80,7 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
   made.container = &container_;
   made.arrays = names.size();
   made.near = file;
-  for (const std::string& name : names) made.making_bytes += kOfName + name.size();
+  for (const std::string& name : names) made.making_bytes += kOfArrayName + name.size();
   if (!findings.silent) {
     findings.texts_left_out.merge(texts);
     // All metadata is left out: .ckpt files have none, and a safetensors target has .ckpt sources.

@@ -33,7 +33,7 @@ ByteDims FullBytes(const Content& content, DType dtype) {
 }
 
 // For bytes of `dtype`: offset `at` has byte `box_offset` of the parameter's box.
-LogicalMap MapOf(const Content& content, DType dtype, uint64_t at, uint64_t box_offset) {
+LogicalMap LogicalMapOf(const Content& content, DType dtype, uint64_t at, uint64_t box_offset) {
   const ByteDims full = FullBytes(content, dtype);
   const ByteDims begin(content.geometry.target_begin(), dtype, 0);
   const ByteDims extent(content.geometry.target_extent(), dtype,
@@ -66,12 +66,13 @@ LogicalMap SourceMapOf(const Content& content, size_t copy) {
 }
 
 LogicalMap TargetMapOf(const Content& content) {
-  return MapOf(content, content.target_dtype(), content.target.offset, content.box_offset);
+  return LogicalMapOf(content, content.target_dtype(), content.target.offset, content.box_offset);
 }
 
 LogicalMap ImageMapOf(const Content& content) {
   const uint64_t first = content.box_offset / ItemBytes(content.target_dtype());
-  return MapOf(content, content.dtype, content.target.offset, first * ItemBytes(content.dtype));
+  return LogicalMapOf(content, content.dtype, content.target.offset,
+                      first * ItemBytes(content.dtype));
 }
 
 size_t MemoryBytes(const Segment& segment) {

@@ -16,7 +16,7 @@ namespace reshard {
 namespace {
 
 // The member for the patterns of an option whose names are in the member `name`.
-std::string PatternsOf(std::string_view name) {
+std::string PatternsKey(std::string_view name) {
   return name == "renames" ? "rename_patterns" : std::string(name).append("_patterns");
 }
 
@@ -52,7 +52,7 @@ class AsJson {
     const std::string names = renames.names.empty() ? "" : Member(PairsAsJson(renames.names));
     const std::string patterns =
         renames.patterns.empty() ? ""
-                                 : AsJson(PatternsOf(name_)).Member(PairsAsJson(renames.patterns));
+                                 : AsJson(PatternsKey(name_)).Member(PairsAsJson(renames.patterns));
     return names + (names.empty() || patterns.empty() ? "" : ",") + patterns;
   }
   // Values that no option of a record has.
@@ -74,7 +74,7 @@ std::optional<OptionValue> ReadValue(const Option& option, LineValues& line) {
   const std::string member = fmt::format("options.{}", option.name);
   if (option.type == OptionType::kRenames) {
     return Renames{line.Pairs(member),
-                   line.Pairs(fmt::format("options.{}", PatternsOf(option.name)))};
+                   line.Pairs(fmt::format("options.{}", PatternsKey(option.name)))};
   }
   if (!line.Has(member)) return std::nullopt;
   switch (option.type) {

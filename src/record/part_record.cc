@@ -13,7 +13,7 @@
 namespace reshard {
 namespace {
 
-Status Refuse(const std::string& path, const std::string& fault) {
+Status RefusePart(const std::string& path, const std::string& fault) {
   return InvalidArgumentError(
       fmt::format("a part record of {} cannot hold this: {}", Quote(path), fault));
 }
@@ -118,7 +118,7 @@ Status PartRecordEncoder::WriteHead(const PartRecordHead& head) {
   std::string line;
   Fault fault = HeadFault(head);
   if (!fault) fault = AppendJson(kPartHeadTable, head, JsonText::Style::kLine, line);
-  if (fault) return Refuse(path_, *fault);
+  if (fault) return RefusePart(path_, *fault);
   return Write(line + '\n');
 }
 
@@ -126,7 +126,7 @@ Status PartRecordEncoder::WriteValue(const RecordedValue& value) {
   line_.clear();
   Fault fault = ValueFault(value, end_, target_size_, has_digests_);
   if (!fault) fault = AppendJson(kValueTable, value, JsonText::Style::kLine, line_);
-  if (fault) return Refuse(path_, *fault);
+  if (fault) return RefusePart(path_, *fault);
   end_ = value.offset + value.length;
   ++values_;
   line_ += '\n';
@@ -137,8 +137,8 @@ Status PartRecordEncoder::Finish() { return Write(PartRecordSeal(whole_, values_
 
 Status PartRecordEncoder::Write(const std::string& line) {
   if (line.size() > kMaxRecordLineBytes) {
-    return Refuse(path_, fmt::format("a line of {} bytes; it has at most {}", line.size(),
-                                     kMaxRecordLineBytes));
+    return RefusePart(path_, fmt::format("a line of {} bytes; it has at most {}", line.size(),
+                                         kMaxRecordLineBytes));
   }
   RESHARD_RETURN_IF_ERROR(sink_(line));
   whole_.Update(line);

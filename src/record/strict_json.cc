@@ -37,7 +37,7 @@ std::string Escaped(std::string_view bytes, bool escape_high) {
   return text;
 }
 
-const char* NameOf(JsonKind kind) {
+const char* JsonKindName(JsonKind kind) {
   switch (kind) {
     case JsonKind::kUnsigned:
       return "an unsigned integer below 2^64";
@@ -176,7 +176,7 @@ class RowReader final : public JsonReader {
   }
 
   Status Unexpected(const std::string& found) const {
-    return Fail(OfValue(fmt::format("expected {}, found {}", NameOf(next_->kind), found)));
+    return Fail(OfValue(fmt::format("expected {}, found {}", JsonKindName(next_->kind), found)));
   }
 
   // With the name of the next value. Objects and arrays are named by their members.

@@ -9,7 +9,7 @@ namespace reshard {
 namespace {
 
 // Takes `word` and the number behind it off `text`.
-std::optional<int64_t> TakeNumber(std::string_view word, std::string_view& text) {
+std::optional<int64_t> TakeShardNumber(std::string_view word, std::string_view& text) {
   constexpr size_t kLeastDigits = 5;
   if (!text.starts_with(word)) return std::nullopt;
   text.remove_prefix(word.size());
@@ -22,9 +22,9 @@ std::optional<int64_t> TakeNumber(std::string_view word, std::string_view& text)
 }  // namespace
 
 std::optional<ShardName> ParseShardName(std::string_view name) {
-  const auto shard = TakeNumber("shard-", name);
-  const auto file = shard ? TakeNumber("-model-", name) : std::nullopt;
-  const auto files = file ? TakeNumber("-of-", name) : std::nullopt;
+  const auto shard = TakeShardNumber("shard-", name);
+  const auto file = shard ? TakeShardNumber("-model-", name) : std::nullopt;
+  const auto files = file ? TakeShardNumber("-of-", name) : std::nullopt;
   if (!files || name != ".safetensors") return std::nullopt;
   return ShardName{static_cast<uint64_t>(*shard), static_cast<uint64_t>(*file),
                    static_cast<uint64_t>(*files)};

@@ -33,8 +33,8 @@ bool IsSigned(DType dtype) {
 bool IsInteger(DType dtype) { return dtype <= DType::kUInt64; }
 static_assert(DType::kUInt64 < DType::kFloat16 && DType::kInt8 == DType{});
 
-std::span<const std::byte> BytesOf(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
+std::span<const std::byte> NameBytes(std::string_view name) {
+  return std::as_bytes(std::span(name.data(), name.size()));
 }
 
 }  // namespace
@@ -44,8 +44,8 @@ Result<ArrayCrc> CrcOfArrays(const FileTable& table, const ReadContent& read) {
   Crc32 plain;
   for (const uint32_t number : table.by_name()) {
     const StoredArray& array = table.arrays()[number];
-    mindspore.Update(BytesOf(array.name));
-    plain.Update(BytesOf(array.name));
+    mindspore.Update(NameBytes(array.name));
+    plain.Update(NameBytes(array.name));
     const bool is_number =
         array.shape.empty() && IsInteger(array.dtype) && array.bytes == ItemBytes(array.dtype);
     std::vector<std::byte> number_bytes;  // for an array without dimensions

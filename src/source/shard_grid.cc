@@ -12,7 +12,7 @@
 namespace reshard {
 namespace {
 
-Status LayoutError(std::string_view where, std::string_view what) {
+Status GridError(std::string_view where, std::string_view what) {
   return MismatchError(fmt::format("{}: {}", where, what));
 }
 
@@ -51,9 +51,9 @@ Result<Shape> ShardGrid::FullShape(const Shape& shard, std::string_view where) c
   for (size_t d = 0; d < shard.size(); ++d) {
     const auto size = CheckedMul(shard[d], cuts_[d]);
     if (!size) {
-      return LayoutError(where, fmt::format("dimension {} of {} elements a shard times {} parts "
-                                            "is too large",
-                                            d, shard[d], cuts_[d]));
+      return GridError(where, fmt::format("dimension {} of {} elements a shard times {} parts "
+                                          "is too large",
+                                          d, shard[d], cuts_[d]));
     }
     full.push_back(*size);
   }
@@ -65,9 +65,9 @@ Result<Shape> ShardGrid::ShardShape(const Shape& full, std::string_view where) c
   shard.reserve(full.size());
   for (size_t d = 0; d < full.size(); ++d) {
     if (full[d] % cuts_[d] != 0) {
-      return LayoutError(where, fmt::format("dimension {} of the full shape {} has {} elements, "
-                                            "which cannot be cut into {} equal parts",
-                                            d, ToString(full), full[d], cuts_[d]));
+      return GridError(where, fmt::format("dimension {} of the full shape {} has {} elements, "
+                                          "which cannot be cut into {} equal parts",
+                                          d, ToString(full), full[d], cuts_[d]));
     }
     shard.push_back(full[d] / cuts_[d]);
   }

@@ -58,7 +58,7 @@ constexpr bool RowsAreInOrder() {
 static_assert(RowsAreInOrder());
 
 int64_t Signed(uint64_t n) { return static_cast<int64_t>(n); }
-uint64_t Unsigned(int64_t n) { return static_cast<uint64_t>(n); }
+uint64_t ToUnsigned(int64_t n) { return static_cast<uint64_t>(n); }
 
 // Appends the boxes of bytes [begin, end) of the sub-box that `fixed` describes: dimensions before
 // `dim` are fixed to one index, those from `dim` on are whole.
@@ -66,7 +66,7 @@ void AppendBoxes(const Box& fixed, size_t dim, uint64_t begin, uint64_t end,
                  std::vector<Box>& out) {
   if (begin == end) return;
   uint64_t inner = 1;  // bytes for each index of `dim`
-  for (size_t d = dim + 1; d < fixed.dims(); ++d) inner *= Unsigned(fixed.extent[d]);
+  for (size_t d = dim + 1; d < fixed.dims(); ++d) inner *= ToUnsigned(fixed.extent[d]);
   const auto slab = [&](uint64_t first, uint64_t count) {
     Box box = fixed;
     box.begin[dim] += Signed(first);
@@ -295,7 +295,7 @@ std::optional<uint64_t> TensorBytes(std::span<const int64_t> shape, uint64_t ite
     if (!product) return std::nullopt;
     bytes = *product;
   }
-  return has_zero ? 0 : Unsigned(bytes);
+  return has_zero ? 0 : ToUnsigned(bytes);
 }
 
 std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype) {
@@ -319,7 +319,7 @@ uint64_t OffsetInBox(const Box& box, const std::vector<int64_t>& index) {
   assert(index.size() == box.dims());
   uint64_t offset = 0;
   for (size_t d = 0; d < box.dims(); ++d) {
-    offset = offset * Unsigned(box.extent[d]) + Unsigned(index[d] - box.begin[d]);
+    offset = offset * ToUnsigned(box.extent[d]) + ToUnsigned(index[d] - box.begin[d]);
   }
   return offset;
 }

@@ -49,8 +49,8 @@ class CrcWithout {
   Crc32 crc_;
 };
 
-Status CheckArrays(SourceFiles& files, const IndexedFile& file,
-                   const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
+Status CheckArrayCrcs(SourceFiles& files, const IndexedFile& file,
+                      const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
   const uint64_t stated = file.crc()->value;
   RESHARD_ASSIGN_OR_RETURN(const ArrayCrc crc,
                            CrcOfArrays(files, file.file(), file.table(), progress, stop));
@@ -124,7 +124,7 @@ Status CheckCrc(SourceFiles& files, const IndexedFile& file,
                 const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
   RESHARD_RETURN_IF_ERROR(CheckContents(files, file, progress, stop));
   if (!file.crc()) return {};
-  if (file.crc()->of == StatedCrc::Of::kArrays) return CheckArrays(files, file, progress, stop);
+  if (file.crc()->of == StatedCrc::Of::kArrays) return CheckArrayCrcs(files, file, progress, stop);
   return CheckBytes(files, file.file(), *file.crc(), progress, stop);
 }
 

@@ -38,7 +38,7 @@ struct DamagedFile {
 };
 
 // Parameters by name; one may have several Values, side by side.
-struct Names {
+struct DamagedNames {
   std::vector<std::string> first;
   uint64_t count = 0;
   std::string last;
@@ -74,7 +74,7 @@ class ParameterFinder {
 
   Status NameIn(DamageReport::Damage& damage) {
     RESHARD_RETURN_IF_ERROR(status_);
-    Names& names = contents_.count > 0 ? contents_ : headers_;
+    DamagedNames& names = contents_.count > 0 ? contents_ : headers_;
     damage.parameters = std::move(names.first);
     damage.parameter_count = names.count;
     return {};
@@ -119,13 +119,13 @@ class ParameterFinder {
   const DamagedFile& damaged_;
   const std::stop_token& stop_;
   LogicalHasher hasher_;
-  Status status_;        // of reading
-  std::string name_;     // of the last Value
-  uint64_t length_ = 0;  // of its content
-  uint64_t in_box_ = 0;  // bytes of its box that earlier Values hold
-  uint64_t end_ = 0;     // of its content
-  Names contents_;       // the damaged ones
-  Names headers_;        // the perhaps damaged ones
+  Status status_;          // of reading
+  std::string name_;       // of the last Value
+  uint64_t length_ = 0;    // of its content
+  uint64_t in_box_ = 0;    // bytes of its box that earlier Values hold
+  uint64_t end_ = 0;       // of its content
+  DamagedNames contents_;  // the damaged ones
+  DamagedNames headers_;   // the perhaps damaged ones
 };
 
 // Adds parameters to `damage`: those with content in a bad block and another logical digest. If all

@@ -36,14 +36,14 @@ std::vector<Replicas> RepeatedParts(const PartList::Tensor& tensor) {
   return repeated;
 }
 
-uint64_t BytesOf(const PartList::Tensor& tensor, const PartList::Part& part) {
+uint64_t PartBytes(const PartList::Tensor& tensor, const PartList::Part& part) {
   return tensor.dtype ? TensorBytes(part.shape(), *tensor.dtype).value_or(0) : 0;
 }
 
-uint64_t BytesOf(const PartList::Tensor& tensor, const std::vector<Replicas>& parts) {
+uint64_t PartBytes(const PartList::Tensor& tensor, const std::vector<Replicas>& parts) {
   uint64_t bytes = 0;
   for (const Replicas& replicas : parts) {
-    bytes += replicas.size() * BytesOf(tensor, replicas.front());
+    bytes += replicas.size() * PartBytes(tensor, replicas.front());
   }
   return bytes;
 }
@@ -102,7 +102,7 @@ class TensorComparison {
 
  private:
   Status ComparePart(const PartList::Tensor& tensor, const Replicas& replicas) {
-    const uint64_t bytes = std::min(BytesOf(tensor, replicas.front()), most_bytes_);
+    const uint64_t bytes = std::min(PartBytes(tensor, replicas.front()), most_bytes_);
     std::optional<Held> reference;
     uint64_t compared = 0;
     for (const PartList::Part& part : replicas) {
@@ -140,7 +140,7 @@ class TensorComparison {
       Add({held.rank, reference.rank, true, 0});
       return {};
     }
-    const uint64_t bytes = std::min(BytesOf(tensor, part), most_bytes_);
+    const uint64_t bytes = std::min(PartBytes(tensor, part), most_bytes_);
     expected_.resize(static_cast<size_t>(std::min(bytes, kComparisonStepBytes)));
     found_.resize(expected_.size());
     for (uint64_t offset = 0; offset < bytes; offset += expected_.size()) {
@@ -182,7 +182,7 @@ uint64_t ListedReplicaBytes(const Source& source) {
   uint64_t bytes = 0;
   if (all == nullptr) return bytes;
   for (const PartList::Tensor& tensor : all->tensors()) {
-    bytes += BytesOf(tensor, RepeatedParts(tensor));
+    bytes += PartBytes(tensor, RepeatedParts(tensor));
   }
   return bytes;
 }
@@ -198,7 +198,7 @@ Result<ReplicaReport> CompareListedReplicas(const Source& source, const Paramete
     const std::vector<Replicas> parts = RepeatedParts(tensor);
     if (parts.empty()) return {};
     if (!choice.Takes(tensor.name)) {
-      if (work.progress) work.progress(BytesOf(tensor, parts));
+      if (work.progress) work.progress(PartBytes(tensor, parts));
       return {};
     }
     return done[i].emplace(source, work, stop).Compare(tensor, parts);

@@ -43,7 +43,7 @@ bool IsSampled(const StoredArray& parameter) {
 }
 
 // Whether a layout cuts the parameter, so that ranks hold different parts.
-bool IsCut(const StoredArray& parameter, const ParameterLayout* layout) {
+bool IsCutBy(const StoredArray& parameter, const ParameterLayout* layout) {
   if (layout == nullptr) return false;
   const auto grid = MakeGrid(*layout, parameter.shape.size(), "");
   return grid.ok() && grid->parts() > 1;
@@ -201,7 +201,7 @@ Status StageSample::ListGroups() {
   for (const StoredArray& parameter : reference_->arrays()) {
     if (!names_.choice.Takes(parameter.name)) continue;
     const ParameterLayout* layout = layouts.Find(parameter.name);
-    if (IsTrainingCounter(parameter) && !IsCut(parameter, layout)) {
+    if (IsTrainingCounter(parameter) && !IsCutBy(parameter, layout)) {
       counters_.push_back(&parameter);
       continue;
     }

@@ -28,7 +28,7 @@ namespace {
 
 constexpr size_t kMostModules = 13;  // with the lines above and below they fit a screen
 
-std::string_view TypeText(const StoredArray& parameter) {
+std::string_view StoredTypeText(const StoredArray& parameter) {
   return parameter.kind == ArrayKind::kMapTensor ? "map" : DTypeName(parameter.dtype);
 }
 
@@ -136,7 +136,7 @@ std::string ParametersAsText(const std::vector<const StoredArray*>& parameters, 
                {"VALUES", Align::kRight}});
   for (const StoredArray* parameter : parameters) {
     const std::optional<uint64_t> offset = ContentOffset(*parameter);
-    table.AddRow({PrintableName(parameter->name), std::string(TypeText(*parameter)),
+    table.AddRow({PrintableName(parameter->name), std::string(StoredTypeText(*parameter)),
                   ShapeText(parameter->kind, parameter->dtype, parameter->shape),
                   offset ? fmt::format("{}", *offset) : "-", fmt::format("{}", parameter->bytes),
                   fmt::format("{}", parameter->framed.size())});
@@ -149,7 +149,7 @@ std::string ParametersAsText(const std::vector<const StoredArray*>& parameters, 
 std::string ModulesAsText(const std::vector<const StoredArray*>& parameters) {
   ModuleTree modules;
   for (const StoredArray* parameter : parameters) {
-    modules.Add(parameter->name, TypeText(*parameter), parameter->bytes);
+    modules.Add(parameter->name, StoredTypeText(*parameter), parameter->bytes);
   }
   return modules.ToText(kMostModules) +
          fmt::format("  --long lists all {} parameters, as output into a file or pipe does\n",
@@ -188,7 +188,7 @@ void CheckpointTotals::Add(const Checkpoint& checkpoint,
                            const std::vector<const StoredArray*>& parameters) {
   ++totals_.files;
   for (const StoredArray* parameter : parameters) {
-    for (ContentTotal* total : {&totals_.all, &totals_.by_dtype[TypeText(*parameter)],
+    for (ContentTotal* total : {&totals_.all, &totals_.by_dtype[StoredTypeText(*parameter)],
                                 &totals_.by_group[checkpoint.GroupOf(*parameter)]}) {
       ++total->parameters;
       total->bytes += parameter->bytes;
@@ -221,7 +221,7 @@ void FolderSummary::Add(const Checkpoint& checkpoint, std::optional<int64_t> ran
   uint64_t bytes = 0;
   for (const StoredArray* parameter : parameters) {
     bytes += parameter->bytes;
-    modules_.Add(parameter->name, TypeText(*parameter), parameter->bytes);
+    modules_.Add(parameter->name, StoredTypeText(*parameter), parameter->bytes);
   }
   const auto alike = [&](const Row& row) {
     return rank && row.parameters == parameters.size() && row.size == checkpoint.file_size() &&

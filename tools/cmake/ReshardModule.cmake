@@ -49,12 +49,10 @@ function(reshard_embeddable target)
 endfunction()
 
 # For code that runs a few times a conversion: -O3 takes twice the time of -O1 to compile it, and
-# makes no conversion faster. With sanitizers, -O0 takes two fifths of the time of -O1. GCC takes a
-# tenth less if it seldom looks for memory of its own that it no longer needs, and a sixth more memory.
+# makes no conversion faster. With sanitizers, -O0 takes two fifths of the time of -O1.
 function(reshard_compile_fast target)
   target_compile_options(
-    ${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Debug>:-O0>
-                      $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-expand=400>)
+    ${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Debug>:-O0>)
 endfunction()
 
 # reshard_module(NAME

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the tree follows layering.txt: includes, CMake dependencies, public headers, file names.
+"""Checks that the tree follows layering.txt: includes, CMake dependencies, public headers, names.
 
 Usage: check_layering.py [ROOT]. Prints one line for each violation; exits 1 when there is any.
 """
@@ -12,6 +12,8 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 IMPLEMENTED_IN = re.compile(r"Implemented in (?:src/)?(\w+)")  # "src/base", "format/manifest"
+UNNAMED = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)
+FUNCTION = re.compile(r"^[A-Za-z_][\w:<>,*& \[\]]*[ *&>](\w+)\(", re.MULTILINE)
 TOP_FOLDERS = ("include", "src", "format", "tools", "tests", "bench", "docs", "python")
 NAMED_SUFFIXES = {".h", ".cc", ".proto", ".py", ".sh", ".cmake", ".md"}
 REPEATED_NAMES = {"SPEC.md", "README.md", "__init__.py", "__main__.py"}
@@ -158,6 +160,41 @@ def check_names(root, errors):
             errors.append(f"file name {file_name} is not unique: {', '.join(names)}")
 
 
+def units(root):
+    """Maps what is compiled together, as ReshardModule.cmake has it, to its folders."""
+    found = collections.defaultdict(list)
+    lists = root / "CMakeLists.txt"
+    unit = None
+    for line in lists.read_text().splitlines() if lists.exists() else ():
+        if line.startswith("set(RESHARD_UNIT "):
+            unit = line.split()[1].rstrip(")")
+        elif added := re.match(r"add_subdirectory\(((?:src|format|tools)/\w+)\)", line):
+            folder = root / added[1]
+            words = re.split(r"[\s()]+", (folder / "CMakeLists.txt").read_text())
+            if added[1].startswith("tools/"):
+                found[added[1]].append(folder)
+            elif "KERNELS" not in words:
+                name = "hot" if "HOT" in words else "parsers" if "PARSES" in words else unit
+                found[name].append(folder)
+    return found
+
+
+def check_unnamed(root, errors):
+    """Names of functions in unnamed namespaces of sources that are compiled together."""
+    for folders in units(root).values():
+        places = collections.defaultdict(set)
+        for path in (path for folder in folders for path in sorted(folder.glob("*.cc"))):
+            for unnamed in UNNAMED.finditer(path.read_text()):
+                for function in FUNCTION.finditer(unnamed[1]):
+                    places[function[1]].add(path.relative_to(root).as_posix())
+        for function, names in sorted(places.items()):
+            if len(names) > 1:
+                errors.append(
+                    f"{function}: functions in unnamed namespaces of {', '.join(sorted(names))} would "
+                    "overload each other: they are compiled together"
+                )
+
+
 def check(root, table):
     """Returns the violations in the tree at `root`, one line each."""
     layering = Layering(table)
@@ -176,6 +213,7 @@ def check(root, table):
             errors.append(f"layering.txt: todo {module} <- {target}: expected {count} includes, found {left}")
     check_cmake(root, layering, errors)
     check_names(root, errors)
+    check_unnamed(root, errors)
     return errors
 
 

@@ -13,6 +13,8 @@ LAYERING = (pathlib.Path(__file__).resolve().parent / "layering.txt").read_text(
 TABLE = "".join(line for line in LAYERING.splitlines(keepends=True) if not line.startswith("todo "))
 
 TREE = {
+    "CMakeLists.txt": "set(RESHARD_UNIT plans)\nadd_subdirectory(src/base)\nadd_subdirectory(src/plan)\nset(RESHARD_UNIT calls)\nadd_subdirectory(src/api)\n",
+    "src/base/sizes.cc": "namespace {\nint SizeOf(int x) { return x; }\n}  // namespace\n",
     "include/reshard/status.h": "// Status.\n// Implemented in src/base.\n#include <string>\n",
     "include/reshard/convert.h": '// Convert.\n// Implemented in src/api.\n#include "reshard/status.h"\n',
     "src/base/CMakeLists.txt": "reshard_module(base SOURCES status.cc PUBLIC_HEADERS reshard/status.h)",
@@ -60,6 +62,9 @@ VIOLATIONS = [
     ("CMake against the arrow", "src/tensor/CMakeLists.txt", "reshard_module(tensor DEPENDS base rename_map)", "tensor must not depend on rename_map"),
     ("module without a line", "src/magic/x.cc", "", "module magic is not in layering.txt"),
     ("name used twice", "tests/unit/status.cc", "", "status.cc is not unique"),
+    ("a function overloads another of the unit", "src/plan/x.cc", "namespace {\nvoid SizeOf() {}\n}  // namespace\n", "SizeOf: functions in unnamed"),
+    ("a function of that name elsewhere", "src/api/x.cc", "namespace {\nvoid SizeOf() {}\n}  // namespace\n", None),
+    ("a function with a name of the module", "src/plan/x.cc", "void SizeOf() {}\nnamespace {\n}  // namespace\n", None),
     ("test with a name of its own", "tests/unit/status_test.cc", "", None),
 ]
 
