@@ -391,8 +391,9 @@ run_all() {
   # Without a browser, or without Slurm, its test says that it did not run.
   logged browser tools/deps.sh browser
   logged slurm tools/deps.sh slurm
-  run_ctest native release -C complete --label-regex "native|cli|lint|install|python|$long_suites" \
-    --label-exclude abridged
+  # They wait for half of their time.
+  run_ctest native release --parallel $((jobs * 3 / 2)) -C complete \
+    --label-regex "native|cli|lint|install|python|$long_suites" --label-exclude abridged
   check_packages
   check_release
   check_python_package
