@@ -213,7 +213,7 @@ build_and_test() { # PRESET [CMAKE OPTION...]
   fi
 }
 
-# The presets leave out what the release build runs too.
+# The presets build and run the tests of C++ alone, --complete also the programs and the scripts.
 build_asan() {
   local target=portable_tests
   [[ $mode != --complete ]] || target=all
@@ -391,7 +391,7 @@ run_all() {
   # Without a browser, or without Slurm, its test says that it did not run.
   logged browser tools/deps.sh browser
   logged slurm tools/deps.sh slurm
-  # They wait for half of their time.
+  # Two at a time keep half of two cores busy.
   run_ctest native release --parallel $((jobs * 3 / 2)) -C complete \
     --label-regex "native|cli|lint|install|python|$long_suites" --label-exclude abridged
   check_packages
@@ -456,7 +456,7 @@ printf '\n%-14s %s\n' part result
 printf '%s\n' "${table[@]}"
 case $mode in
   "") echo "not asked for (--all): format, tidy, asan, tsan, release, fault, packages, differential" ;&
-  --all) echo "not asked for (--complete): the dev build, ThreadSanitizer whole, all release files in all roots, all faults, 1000 random cases" ;&
+  --all) echo "not asked for (--complete): the dev build, both ThreadSanitizer and the wheel, all release files in all roots, all faults, 1000 random cases" ;&
   --complete) echo "not asked for (--aarch64): aarch64" ;;
 esac
 echo "$passed passed, $failed failed"

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kPickle = "data.pkl";
 
 // Returns the folder of the members, with the slash.
-std::string FolderOf(const ZipDirectory& directory) {
+std::string ArchiveFolder(const ZipDirectory& directory) {
   if (directory.members().empty()) return "";
   const std::string_view first = directory.members().front().name;
   return std::string(first.substr(0, first.find('/') + 1));
@@ -34,7 +34,7 @@ Result<TorchArchive> TorchArchive::Open(const FileBytes& file, ByteRange zip,
                                         const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(ZipDirectory directory, ZipDirectory::Read(file, zip, memory));
   TorchArchive archive(std::move(directory));
-  archive.folder_ = FolderOf(archive.directory_);
+  archive.folder_ = ArchiveFolder(archive.directory_);
   if (archive.folder_.empty() || archive.Find(kPickle) == nullptr) {
     return archive.directory_.Error(
         StatusCode::kCorrupt,

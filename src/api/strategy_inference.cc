@@ -188,7 +188,7 @@ struct Inference {
   explicit Inference(const std::stop_token& stop) : files({.stop = stop}) {}
 
   SourceFiles files;
-  TableCache tables{files, kIndexBytes, TableCache::kFilesOfTarget};
+  TableCache tables{files, kIndexBytes, TableCache::kUsualLeastKept};
   std::vector<FileId> ranks;
   std::optional<ListedPlacement> each_alone;
   std::optional<Source> source;  // of the files of the ranks

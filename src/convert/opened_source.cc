@@ -64,7 +64,7 @@ OpenedSource::OpenedSource(const SourceLimits& limits, std::shared_ptr<const Enc
           [this](FileId file, const std::shared_ptr<const FileTable>& like) {
             return MakeTable(file, like);
           },
-          limits.table_bytes, TableCache::kFilesOfTarget) {}
+          limits.table_bytes, TableCache::kUsualLeastKept) {}
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use,
                                                  const SourceLimits& limits) {

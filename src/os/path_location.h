@@ -32,7 +32,8 @@ class PathLocation {
   std::vector<Ancestor> ancestors_;  // innermost first
 };
 
-// Returns the path of the folder that the entry at `path` is in: "." for a name alone.
+// Returns the folder that `path` names an entry of: what is before the last slash, "/" of "/x", "."
+// of a name alone.
 std::string FolderOf(const std::string& path);
 
 }  // namespace reshard

@@ -7,7 +7,7 @@
 
 #include "tools/page/text_format.h"
 
-namespace reshard {
+namespace reshard::cli_text_test {
 namespace {
 
 TEST(TextFormatTest, Times) {
@@ -76,4 +76,4 @@ TEST(PrintableTest, MessagesKeepTheirLines) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::cli_text_test

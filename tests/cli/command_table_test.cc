@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace reshard {
+namespace reshard::command_table_test {
 namespace {
 
 using testing::ElementsAre;
@@ -81,4 +81,4 @@ TEST(CommandTableTest, OrderAndWhatIsHidden) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::command_table_test

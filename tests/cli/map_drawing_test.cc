@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace reshard {
+namespace reshard::map_drawing_test {
 namespace {
 
 using testing::HasSubstr;
@@ -112,4 +112,4 @@ TEST(DrawMapTest, StagesBeyondAScreenAreCounted) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::map_drawing_test

@@ -13,7 +13,7 @@
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 
-namespace reshard {
+namespace reshard::memory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -222,4 +222,4 @@ TEST_F(ManySmallTest, RefusesBeforeItTakesMore) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::memory_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace reshard {
+namespace reshard::module_tree_test {
 namespace {
 
 TEST(ModuleTreeTest, LayersAreOneRow) {
@@ -59,4 +59,4 @@ TEST(ModuleTreeTest, NamesWithoutModulesAreCounted) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::module_tree_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace reshard {
+namespace reshard::parameter_table_test {
 namespace {
 
 // 2 stages of `layers` layers, each with a matrix and a norm, and an embedding.
@@ -62,4 +62,4 @@ TEST(ParameterTableTest, AllAreShownWhereAskedFor) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::parameter_table_test

@@ -7,7 +7,7 @@
 #include "reshard/options.h"
 #include "tools/cli/messages.h"
 
-namespace reshard {
+namespace reshard::progress_output_test {
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
@@ -56,4 +56,4 @@ TEST_F(ProgressOutputTest, ALineBeginsAPhaseAtOnceAndIsGoneInTheEnd) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::progress_output_test

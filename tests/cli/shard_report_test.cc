@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace reshard {
+namespace reshard::shard_report_test {
 namespace {
 
 using testing::HasSubstr;
@@ -119,4 +119,4 @@ TEST(WorkerReportTest, WhatIsInNoLayoutHasNoGrid) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::shard_report_test

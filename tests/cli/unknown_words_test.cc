@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace reshard {
+namespace reshard::unknown_words_test {
 namespace {
 
 TEST(NearNamesTest, Distance) {
@@ -167,4 +167,4 @@ TEST_F(UnknownWordsTest, MoreArgumentsThanThereAreNamesFor) {
 }
 
 }  // namespace
-}  // namespace reshard
+}  // namespace reshard::unknown_words_test

@@ -42,8 +42,8 @@ std::vector<Parameter> ParametersOf(const Checkpoint& checkpoint) {
   return parameters;
 }
 
-std::string Difference(const Parameter& expected, const StoredArray& found,
-                       std::string_view bytes) {
+std::string ArrayDifference(const Parameter& expected, const StoredArray& found,
+                            std::string_view bytes) {
   if (found.name != expected.name) return "another name";
   std::string content;
   for (const ByteRange& range : found.content) content += bytes.substr(range.offset, range.length);
@@ -107,7 +107,7 @@ std::string IndexFault(const IndexedFile& index, std::string_view bytes) {
     return fmt::format("{} parameters, not {}", index.arrays().size(), expected.size());
   }
   for (size_t i = 0; i < expected.size(); ++i) {
-    const std::string difference = Difference(expected[i], index.arrays()[i], bytes);
+    const std::string difference = ArrayDifference(expected[i], index.arrays()[i], bytes);
     if (!difference.empty()) return fmt::format("parameter {}: {}", i, difference);
     if (index.Find(expected[i].name) != &index.arrays()[i]) return "a name is not found";
   }

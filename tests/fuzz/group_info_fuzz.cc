@@ -19,7 +19,7 @@ namespace {
 constexpr int kFirstFieldOfLaterVersions = 4;
 
 // Returns the ranks of the list, or nothing where the file is to be refused.
-std::optional<std::vector<int64_t>> Expected(const oracle::GroupMap& map) {
+std::optional<std::vector<int64_t>> ExpectedRanks(const oracle::GroupMap& map) {
   const auto& unknown = map.unknown_fields();
   for (int i = 0; i < unknown.field_count(); ++i) {
     if (unknown.field(i).number() < kFirstFieldOfLaterVersions) return std::nullopt;
@@ -43,7 +43,7 @@ bool IsForeign(std::string_view bytes) {
 std::string FuzzGroupInfo(std::string_view bytes) {
   oracle::GroupMap map;
   const bool is_message = map.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-  const auto expected = is_message ? Expected(map) : std::nullopt;
+  const auto expected = is_message ? ExpectedRanks(map) : std::nullopt;
   const auto found = ParseGroupInfo("group_info.pb", bytes);
   if (!found.ok()) {
     std::string fault = RefusalFault(found.status(), "group_info.pb");

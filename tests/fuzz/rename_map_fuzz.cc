@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kLongestName = 64 << 10;
 
-std::optional<Renames> Expected(std::string_view bytes) {
+std::optional<Renames> ExpectedRenames(std::string_view bytes) {
   const auto tree = UniqueJson(bytes);
   if (!tree || !tree->is_object()) return std::nullopt;
   Renames renames;
@@ -50,7 +50,7 @@ bool MayBeNames(const Renames& renames) {
 }  // namespace
 
 std::string FuzzRenameMap(std::string_view bytes) {
-  const auto expected = Expected(bytes);
+  const auto expected = ExpectedRenames(bytes);
   const auto found = ParseRenameMap("map.json", bytes);
   if (!found.ok()) {
     std::string fault = RefusalFault(found.status(), "map.json", StatusCode::kInvalidArgument);

@@ -32,7 +32,7 @@ std::vector<Numbers> Lists(const Json& item, const char* key) {
   return lists;
 }
 
-ParameterLayout Expected(const Json& item) {
+ParameterLayout ExpectedByJson(const Json& item) {
   ParameterLayout layout;
   layout.device_matrix = item.at("dev_matrix").get<Numbers>();
   layout.tensor_map = Lists(item, "tensor_map");
@@ -47,10 +47,10 @@ ParameterLayout Expected(const Json& item) {
 }
 
 // A tree keeps the last of several values of one key, as the reader does, but no order.
-std::string Difference(const Json& expected, const StrategyFile& found) {
+std::string JsonDifference(const Json& expected, const StrategyFile& found) {
   std::map<std::string, ParameterLayout> layouts;
   for (const auto& [name, item] : expected.at("parallel_layout_item").items()) {
-    layouts.emplace(name, Expected(item));
+    layouts.emplace(name, ExpectedByJson(item));
   }
   std::map<std::string, ParameterLayout> found_layouts;
   for (const NamedLayout& named : found.layouts) {
@@ -73,7 +73,7 @@ std::string FuzzStrategyJson(std::string_view bytes) {
   if (!file.ok()) return RefusalFault(file.status());
   const Json expected = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
   if (expected.is_discarded()) return "what is no JSON is taken";
-  const std::string difference = Difference(expected, *file);
+  const std::string difference = JsonDifference(expected, *file);
   return difference.empty() ? StrategyFault(*file, bytes) : difference;
 }
 

@@ -36,7 +36,7 @@ ParameterLayout Expected(const oracle::Layouts& layouts) {
   return layout;
 }
 
-std::string Difference(const oracle::StrategyMap& expected, const StrategyFile& found) {
+std::string ProtobufDifference(const oracle::StrategyMap& expected, const StrategyFile& found) {
   if (found.layouts.size() != static_cast<size_t>(expected.parallel_layout_item_size())) {
     return "another count of layouts";
   }
@@ -68,7 +68,7 @@ std::string FuzzStrategyProtobuf(std::string_view bytes) {
   // which items are found here, do not.
   const bool is_message =
       expected.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size()));
-  const std::string difference = is_message ? Difference(expected, *file) : "";
+  const std::string difference = is_message ? ProtobufDifference(expected, *file) : "";
   return difference.empty() ? StrategyFault(*file, bytes) : difference;
 }
 

@@ -130,7 +130,7 @@ std::string Difference(const StrategySpec& expected, const StrategySpec& found) 
   return "";
 }
 
-std::string LayoutFault(const StrategySpec& spec) {
+std::string SpecFault(const StrategySpec& spec) {
   if (spec.devices > kManyDevices) return "";
   for (const SpecStage& stage : spec.stages) {
     for (size_t i = 0; i < std::min(stage.entries.size(), kManyEntries); ++i) {
@@ -215,7 +215,7 @@ std::string FuzzStrategySpec(std::string_view bytes) {
   }
   if (!expected) return "what is no specification is taken";
   std::string fault = Difference(*expected, *found);
-  if (fault.empty()) fault = LayoutFault(*found);
+  if (fault.empty()) fault = SpecFault(*found);
   if (fault.empty()) fault = NamesFault(*found);
   return fault.empty() ? TensorsFault(*found) : fault;
 }

@@ -9,24 +9,24 @@
 namespace reshard {
 namespace {
 
-void Check(bool ok) {
+void CheckCall(bool ok) {
   if (!ok) throw std::system_error(errno, std::generic_category(), "a file in memory");
 }
 
 }  // namespace
 
 MemoryFile::MemoryFile() : descriptor_(memfd_create("reshard", MFD_CLOEXEC)) {
-  Check(descriptor_.valid());
+  CheckCall(descriptor_.valid());
   path_ = "/proc/self/fd/" + std::to_string(descriptor_.get());
 }
 
 void MemoryFile::Set(std::string_view bytes) {
-  Check(ftruncate(descriptor_.get(), 0) == 0);
+  CheckCall(ftruncate(descriptor_.get(), 0) == 0);
   size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t put = pwrite(descriptor_.get(), bytes.data() + done, bytes.size() - done,
                                static_cast<off_t>(done));
-    Check(put >= 0);
+    CheckCall(put >= 0);
     done += static_cast<size_t>(put);
   }
 }

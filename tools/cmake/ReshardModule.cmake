@@ -49,10 +49,12 @@ function(reshard_embeddable target)
 endfunction()
 
 # For code that runs a few times a conversion: -O3 takes twice the time of -O1 to compile it, and
-# makes no conversion faster. With sanitizers, -O0 takes two fifths of the time of -O1.
+# makes no conversion faster. With sanitizers, -O0 takes two fifths of the time of -O1. GCC takes a
+# tenth less if it never looks for memory of its own that it no longer needs; a unit takes up to 3 GB.
 function(reshard_compile_fast target)
   target_compile_options(
-    ${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Debug>:-O0>)
+    ${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Debug>:-O0>
+                      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=4000000>)
 endfunction()
 
 # reshard_module(NAME

@@ -13,7 +13,6 @@ import sys
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 IMPLEMENTED_IN = re.compile(r"Implemented in (?:src/)?(\w+)")  # "src/base", "format/manifest"
 UNNAMED = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)
-FUNCTION = re.compile(r"^[A-Za-z_][\w:<>,*& \[\]]*[ *&>](\w+)\(", re.MULTILINE)
 TOP_FOLDERS = ("include", "src", "format", "tools", "tests", "bench", "docs", "python")
 NAMED_SUFFIXES = {".h", ".cc", ".proto", ".py", ".sh", ".cmake", ".md"}
 REPEATED_NAMES = {"SPEC.md", "README.md", "__init__.py", "__main__.py"}
@@ -161,32 +160,52 @@ def check_names(root, errors):
 
 
 def units(root):
-    """Maps what is compiled together, as ReshardModule.cmake has it, to its folders."""
-    found = collections.defaultdict(list)
-    lists = root / "CMakeLists.txt"
+    """Maps what is compiled together to its folders: modules, as ReshardModule.cmake has it, programs
+    of tools, and what the tests share."""
+    found = {name: [root / name] for name in ("python/src", "tests/fuzz", "tests/support")}
     unit = None
-    for line in lists.read_text().splitlines() if lists.exists() else ():
+    for line in (root / "CMakeLists.txt").read_text().splitlines():
         if line.startswith("set(RESHARD_UNIT "):
             unit = line.split()[1].rstrip(")")
-        elif added := re.match(r"add_subdirectory\(((?:src|format|tools)/\w+)\)", line):
-            folder = root / added[1]
-            words = re.split(r"[\s()]+", (folder / "CMakeLists.txt").read_text())
-            if added[1].startswith("tools/"):
-                found[added[1]].append(folder)
-            elif "KERNELS" not in words:
-                name = "hot" if "HOT" in words else "parsers" if "PARSES" in words else unit
-                found[name].append(folder)
+        added = re.match(r"\s*add_subdirectory\(((?:src|format|tools)/\w+)\)", line)
+        if not added:
+            continue
+        folder = root / added[1]
+        words = re.split(r"[\s()]+", (folder / "CMakeLists.txt").read_text())
+        name = "hot" if "HOT" in words else "parsers" if "PARSES" in words else unit
+        if added[1].startswith("tools/"):
+            name = added[1]
+        if "KERNELS" not in words:
+            found.setdefault(name, []).append(folder)
     return found
 
 
+def functions(block):
+    """The names of the functions that begin in the first column."""
+    for line in block.splitlines():
+        line = re.sub(r"^(\[\[\w+\]\] |extern \"C\" |template <.*?> )+", "", line)
+        if not re.match(r"\w", line) or re.match(r"(struct|class|enum|using|return|static_assert)\b", line):
+            continue
+        for call in re.finditer(r"(?:^|[ *&>])(\w+)\(", line):
+            before = line[: call.start(1)]
+            is_nested = before.count("<") > before.replace("->", "").count(">")
+            if not is_nested and "=" not in before and call[1] not in ("decltype", "alignas"):
+                yield call[1]
+                break
+
+
 def check_unnamed(root, errors):
-    """Names of functions in unnamed namespaces of sources that are compiled together."""
+    """Functions in unnamed namespaces of sources that are compiled together have names of their own."""
     for folders in units(root).values():
         places = collections.defaultdict(set)
         for path in (path for folder in folders for path in sorted(folder.glob("*.cc"))):
-            for unnamed in UNNAMED.finditer(path.read_text()):
-                for function in FUNCTION.finditer(unnamed[1]):
-                    places[function[1]].add(path.relative_to(root).as_posix())
+            text = path.read_text()
+            name = path.relative_to(root).as_posix()
+            blocks = UNNAMED.findall(text)
+            if len(blocks) != len(re.findall(r"^namespace \{", text, re.MULTILINE)):
+                errors.append(f"{name}: an unnamed namespace does not end with `}}  // namespace`")
+            for function in (found for block in blocks for found in functions(block)):
+                places[function].add(name)
         for function, names in sorted(places.items()):
             if len(names) > 1:
                 errors.append(

@@ -12,15 +12,38 @@ import check_layering  # noqa: E402
 LAYERING = (pathlib.Path(__file__).resolve().parent / "layering.txt").read_text()
 TABLE = "".join(line for line in LAYERING.splitlines(keepends=True) if not line.startswith("todo "))
 
+
+
+def unnamed(text):
+    return f"namespace {{\n{text}\n}}  // namespace\n"
+
+
 TREE = {
-    "CMakeLists.txt": "set(RESHARD_UNIT plans)\nadd_subdirectory(src/base)\nadd_subdirectory(src/plan)\nset(RESHARD_UNIT calls)\nadd_subdirectory(src/api)\n",
-    "src/base/sizes.cc": "namespace {\nint SizeOf(int x) { return x; }\n}  // namespace\n",
+    "CMakeLists.txt": """set(RESHARD_UNIT plans)
+add_subdirectory(src/base)
+add_subdirectory(src/tensor)
+add_subdirectory(src/plan)
+set(RESHARD_UNIT calls)
+add_subdirectory(src/write)
+add_subdirectory(src/cast)
+add_subdirectory(src/api)
+if(X)
+  add_subdirectory(tools/mount)
+endif()
+""",
+    "src/plan/sizes.cc": unnamed("int SizeOf(int x) { return x; }"),
+    "src/tensor/hot.cc": unnamed("int HotOf() { return 1; }"),
+    "src/write/CMakeLists.txt": "reshard_module(write HOT)",
+    "src/cast/CMakeLists.txt": "reshard_module(cast KERNELS)",
+    "src/cast/one.cc": unnamed("int CastOf() { return 1; }"),
+    "tools/mount/CMakeLists.txt": "reshard_tool(mount)",
+    "tools/mount/main.cc": unnamed("int MountOf() { return 1; }"),
     "include/reshard/status.h": "// Status.\n// Implemented in src/base.\n#include <string>\n",
     "include/reshard/convert.h": '// Convert.\n// Implemented in src/api.\n#include "reshard/status.h"\n',
     "src/base/CMakeLists.txt": "reshard_module(base SOURCES status.cc PUBLIC_HEADERS reshard/status.h)",
     "src/base/status.cc": '#include "reshard/status.h"\n',
     "src/tensor/block_copy.h": '#include "reshard/status.h"\n',
-    "src/tensor/CMakeLists.txt": "reshard_module(tensor DEPENDS base)",
+    "src/tensor/CMakeLists.txt": "reshard_module(tensor HOT DEPENDS base)",
     "src/os/mapped_file.cc": "#include <sys/mman.h>\n#include <boost/interprocess/mapped_region.hpp>\n",
     "src/plan/CMakeLists.txt": "reshard_module(plan DEPENDS source)",
     "src/plan/target_plan.h": '#include "src/tensor/block_copy.h"\n#include "format/rename_map/manifest.h"\n',
@@ -62,9 +85,19 @@ VIOLATIONS = [
     ("CMake against the arrow", "src/tensor/CMakeLists.txt", "reshard_module(tensor DEPENDS base rename_map)", "tensor must not depend on rename_map"),
     ("module without a line", "src/magic/x.cc", "", "module magic is not in layering.txt"),
     ("name used twice", "tests/unit/status.cc", "", "status.cc is not unique"),
-    ("a function overloads another of the unit", "src/plan/x.cc", "namespace {\nvoid SizeOf() {}\n}  // namespace\n", "SizeOf: functions in unnamed"),
-    ("a function of that name elsewhere", "src/api/x.cc", "namespace {\nvoid SizeOf() {}\n}  // namespace\n", None),
-    ("a function with a name of the module", "src/plan/x.cc", "void SizeOf() {}\nnamespace {\n}  // namespace\n", None),
+    ("a function overloads another of the unit", "src/base/x.cc", unnamed("void SizeOf() {}"), "SizeOf: functions in unnamed"),
+    ("with an attribute", "src/base/x.cc", unnamed("[[nodiscard]] bool SizeOf(\n    int x) {}"), "SizeOf: functions in unnamed"),
+    ("of C", "src/base/x.cc", unnamed('extern "C" void* SizeOf() {}'), "SizeOf: functions in unnamed"),
+    ("a template", "src/base/x.cc", unnamed("template <size_t N = 3>\nint SizeOf() {}"), "SizeOf: functions in unnamed"),
+    ("after parentheses", "src/base/x.cc", unnamed("std::function<void(int)> SizeOf() {}"), "SizeOf: functions in unnamed"),
+    ("after a line's end", "src/base/x.cc", unnamed("std::string\nSizeOf() {}"), "SizeOf: functions in unnamed"),
+    ("among hot modules", "src/write/x.cc", unnamed("void HotOf() {}"), "HotOf: functions in unnamed"),
+    ("of a program", "tools/mount/x.cc", unnamed("void MountOf() {}"), "MountOf: functions in unnamed"),
+    ("among kernels", "src/cast/x.cc", unnamed("void CastOf() {}"), None),
+    ("of another unit", "src/api/x.cc", unnamed("void SizeOf() {}"), None),
+    ("of the module", "src/base/x.cc", "void SizeOf() {}\n" + unnamed(""), None),
+    ("a call", "src/base/x.cc", unnamed("const int kSize = SizeOf(1);\n  SizeOf(2);"), None),
+    ("an end without its comment", "src/base/x.cc", "namespace {\n}\n", "does not end with"),
     ("test with a name of its own", "tests/unit/status_test.cc", "", None),
 ]
 
