@@ -19,6 +19,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/os/path_location.h"
 #include "src/os/system_call.h"
 
 namespace reshard {
@@ -28,7 +29,7 @@ namespace {
 Result<std::string> PlaceOf(const std::string& path) {
   std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();
-  std::filesystem::path folder = whole.has_parent_path() ? whole.parent_path() : ".";
+  std::filesystem::path folder = FolderOf(whole.string());
   if (whole.filename() == "." || whole.filename() == "..") {
     folder = whole;
     whole.clear();

@@ -17,6 +17,7 @@
 #include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/os/path_location.h"
 #include "src/os/paths.h"
 #include "src/os/system_call.h"
 
@@ -48,9 +49,7 @@ Status InTheWay(const std::string& path, std::string_view expected, EntryType fo
 
 // Makes the entry of a new folder durable in the folder above it.
 Status SyncAbove(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  const std::string above =
-      slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  const std::string above = FolderOf(path);
   const FileDescriptor fd(Uninterrupted([&] { return open(above.c_str(), kFolderFlags); }));
   if (!fd.valid()) return ErrnoStatus(errno, "open", above);
   if (fsync(fd.get()) != 0 && errno != EINVAL) return ErrnoStatus(errno, "flush", above);

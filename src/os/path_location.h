@@ -32,8 +32,7 @@ class PathLocation {
   std::vector<Ancestor> ancestors_;  // innermost first
 };
 
-// Returns the folder that `path` names an entry of: what is before the last slash, "/" of "/x", "."
-// of a name alone.
+// Returns the folder of the entry at `path`: "a" of "a/b", "/" of "/b", "." of "b".
 std::string FolderOf(const std::string& path);
 
 }  // namespace reshard

@@ -55,8 +55,7 @@ class TableCache {
   using TableMaker =
       std::function<Result<IndexedFile>(FileId, const std::shared_ptr<const FileTable>& like)>;
 
-  // Indexes to keep for a caller that takes a parameter from all its files: about as many as the
-  // files that a target file is often put together from.
+  // The usual `least_kept`: about as many files as a target file is often put together from.
   static constexpr size_t kUsualLeastKept = 16;
 
   // Indexes files of `files`, which has to live longer. `budget` is in bytes of memory(). At least
