@@ -1,5 +1,5 @@
 // The container of DCP files (SPEC.md). A file alone does not state its arrays, so its bytes are
-// never recognized: src/sharded makes the tables.
+// never recognized: the metadata tells them (dcp_items.h).
 #ifndef RESHARD_FORMAT_DCP_DCP_CONTAINER_H_
 #define RESHARD_FORMAT_DCP_DCP_CONTAINER_H_
 

@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "format/dcp/dcp_container.h"
 #include "format/dcp/dcp_names.h"
 #include "format/dcp/dcp_reader.h"
 #include "format/pickle/pickle_expansion.h"
@@ -36,13 +35,10 @@ namespace {
 // Reads one checkpoint.
 class DcpOpener {
  public:
-  DcpOpener(const ShardedFolder& folder, const SourceRequest& request)
-      : folder_(folder), request_(request) {
-    found_.container = &kDcpContainer;
-    found_.files_are_numbered = true;
-  }
+  DcpOpener(const ShardedFolder& folder, const SourceRequest& request, FoundSource& found)
+      : folder_(folder), request_(request), found_(found) {}
 
-  Result<FoundSource> Open() && {
+  Status Open() && {
     RESHARD_RETURN_IF_ERROR(ReadMetadata());
     RESHARD_RETURN_IF_ERROR(JoinTensors());
     NumberFiles();
@@ -52,7 +48,8 @@ class DcpOpener {
     RESHARD_RETURN_IF_ERROR(CheckParts(parts));
     WarnOfObjects();
     RESHARD_RETURN_IF_ERROR(WarnOfFiles());
-    return Place(std::move(parts));
+    Place(std::move(parts));
+    return {};
   }
 
  private:
@@ -342,7 +339,7 @@ class DcpOpener {
     return {};
   }
 
-  Result<FoundSource> Place(PartList parts) {
+  void Place(PartList parts) {
     RankedFiles ranks;
     ranks.is_folder = true;
     std::map<FileId, int64_t> numbers;
@@ -353,12 +350,11 @@ class DcpOpener {
     found_.placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts));
     found_.tables = std::make_unique<DcpTables>(std::move(metadata_), std::move(arrays_),
                                                 std::move(numbers), PathOf(0));
-    return std::move(found_);
   }
 
   const ShardedFolder& folder_;
   const SourceRequest& request_;
-  FoundSource found_;
+  FoundSource& found_;
   bool has_all_ = false;            // whether one metadata file is that of all ranks
   std::vector<std::string> paths_;  // of the metadata files
   std::vector<std::unique_ptr<const DcpMetadata>> metadata_;
@@ -373,8 +369,8 @@ class DcpOpener {
 
 }  // namespace
 
-Result<FoundSource> ReadDcp(const ShardedFolder& folder, const SourceRequest& request) {
-  return DcpOpener(folder, request).Open();
+Status ReadDcp(const ShardedFolder& folder, const SourceRequest& request, FoundSource& found) {
+  return DcpOpener(folder, request, found).Open();
 }
 
 }  // namespace reshard

@@ -11,7 +11,7 @@ namespace reshard {
 
 // Reads the metadata of `folder`, from .metadata or from a file of each rank. Errors: as
 // FindShardedSource. Any thread.
-Result<FoundSource> ReadDcp(const ShardedFolder& folder, const SourceRequest& request);
+Status ReadDcp(const ShardedFolder& folder, const SourceRequest& request, FoundSource& found);
 
 }  // namespace reshard
 

@@ -1,91 +1,10 @@
 #include "src/sharded/dcp_tables.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <span>
-#include <string_view>
-#include <unordered_set>
 #include <utility>
 
-#include "format/container/file_table.h"
-#include "format/dcp/dcp_container.h"
-#include "format/torch_zip/tensor_item.h"
-#include "format/torch_zip/zip_directory.h"
-#include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/tensor/byte_box.h"
 
 namespace reshard {
-namespace {
-
-// Asks for the ends of items ahead. If two items adjoin, an end and a head are one range.
-class ItemsAhead {
- public:
-  ItemsAhead(const FileBytes& file, std::span<const DcpArray> arrays)
-      : file_(file), arrays_(arrays), most_(std::max<uint64_t>(file.bytes_ahead / kOfItem, 1)) {}
-
-  // Asks for items up to some behind `next`, which is read next.
-  Status Reach(size_t next) {
-    for (; asked_ < arrays_.size() && asked_ < next + most_; ++asked_) {
-      const ByteRange item = arrays_[asked_].range();
-      const uint64_t head = std::min(item.length, kZipHeadBytes);
-      const uint64_t tail = std::min(item.length, kZipTailBytes);
-      RESHARD_RETURN_IF_ERROR(Add({item.offset, head}));
-      RESHARD_RETURN_IF_ERROR(Add({item.end() - tail, tail}));
-    }
-    return asked_ == arrays_.size() ? Flush() : Status();
-  }
-
- private:
-  // Of an item, with the pages around.
-  static constexpr uint64_t kOfItem = 2 * kHeaderPage;
-
-  Status Add(ByteRange range) {
-    if (open_.length > 0 && range.offset <= open_.end() + kHeaderPage) {
-      open_.length = std::max(open_.end(), range.end()) - open_.offset;
-      return {};
-    }
-    RESHARD_RETURN_IF_ERROR(Flush());
-    open_ = range;
-    return {};
-  }
-
-  Status Flush() {
-    const ByteRange range = std::exchange(open_, {});
-    return range.length == 0 ? Status() : file_.prefetch(range);
-  }
-
-  const FileBytes& file_;
-  const std::span<const DcpArray> arrays_;
-  const uint64_t most_;
-  size_t asked_ = 0;
-  ByteRange open_;  // not asked for yet
-};
-
-// Returns a message about a file without its path, which others say.
-std::string WithoutPath(const Status& status, std::string_view path) {
-  std::string_view message = status.message();
-  const std::string before = Escape(path);
-  if (message.starts_with(before)) {
-    message.remove_prefix(std::min(message.size(), before.size() + 2));  // ": " or ", "
-  }
-  return std::string(message);
-}
-
-Result<IndexedFile> Indexed(FileId file, std::string_view path, uint64_t size, TableOfFile read) {
-  if (const auto twice = read.table->FindTwice()) {
-    return MismatchError(fmt::format("{}: two arrays would have the name {}; rename the tensor",
-                                     Escape(path), Quote(twice->first->name)));
-  }
-  return IndexedFile(file, size, std::move(read));
-}
-
-}  // namespace
-
-std::string DcpArray::Name() const {
-  return is_alone ? tensor->name : fmt::format("{} {}", tensor->name, ToString(box()));
-}
 
 DcpTables::DcpTables(std::vector<std::unique_ptr<const DcpMetadata>> metadata,
                      std::vector<std::vector<DcpArray>> arrays, std::map<FileId, int64_t> numbers,
@@ -97,93 +16,27 @@ DcpTables::DcpTables(std::vector<std::unique_ptr<const DcpMetadata>> metadata,
 
 Result<IndexedFile> DcpTables::Read(SourceFiles& files, FileId file, const MemoryCheck& memory,
                                     const std::shared_ptr<const FileTable>& /*like*/) const {
-  const std::span<const DcpArray> arrays = arrays_[static_cast<size_t>(numbers_.at(file))];
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
   const FileBytes bytes = BytesOf(reader, files.path(file));
-  RESHARD_RETURN_IF_ERROR(CheckInside(arrays, bytes.path, bytes.size));
-  TableOfFile read;
-  TableBuilder builder(kDcpContainer);
-  std::unordered_set<std::string_view> names_unread;  // a tensor may have several chunks
-  ItemsAhead ahead(bytes, arrays);
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    const DcpArray& array = arrays[i];
-    RESHARD_RETURN_IF_ERROR(ahead.Reach(i));
-    const Result<TorchTensorItem> read_item = ReadTensorItem(bytes, array.range(), memory);
-    const std::string& tensor = array.tensor->name;
-    if (read_item.status().code() == StatusCode::kUnsupported) {
-      if (names_unread.insert(tensor).second) {
-        read.beside.unread.push_back({tensor, WithoutPath(read_item.status(), bytes.path)});
-      }
-      continue;
-    }
-    if (!read_item.ok()) {
-      return read_item.status().WithMessage(
-          fmt::format("{} (tensor {})", read_item.status().message(), Quote(tensor)));
-    }
-    const TorchTensorItem& item = *read_item;
-    const Shape extent = array.box().extent;
-    if (item.dtype != array.tensor->dtype || item.shape != extent) {
-      return MismatchError(fmt::format(
-          "{}, item at {}: {}: expected {} {} as in {}, found {} {}; do the files belong to one "
-          "checkpoint?",
-          Escape(bytes.path), array.range().offset, Quote(array.tensor->name),
-          DTypeName(*array.tensor->dtype), ToString(extent), Escape(path_), DTypeName(item.dtype),
-          ToString(item.shape)));
-    }
-    if (item.crc.covered.length > 0) read.content_crcs.push_back(item.crc);
-    const std::string name = array.Name();
-    builder.Add({.name = name,
-                 .dtype = item.dtype,
-                 .shape = item.shape,
-                 .bytes = item.content.length,
-                 .framed = std::span(&item.content, 1),
-                 .content = std::span(&item.content, 1),
-                 .map_tensor = {}});
-    if (i % kMemoryCheckInterval == 0) RESHARD_RETURN_IF_ERROR(CheckMemory(memory));
-  }
-  read.table = std::move(builder).Finish();
-  return Indexed(file, bytes.path, bytes.size, std::move(read));
+  RESHARD_ASSIGN_OR_RETURN(TableOfFile read, ReadDcpItems(bytes, ArraysOf(file), path_, memory));
+  return IndexedFile(file, bytes.size, std::move(read));
 }
 
 Result<std::optional<IndexedFile>> DcpTables::Tell(const SourceFiles& files,
                                                    const ChosenFile& file) const {
-  std::optional<IndexedFile> told;
   const uint64_t size = file.identity.size();
-  if (size == 0) return told;  // it may be missing
-  const std::span<const DcpArray> arrays = arrays_[static_cast<size_t>(numbers_.at(file.id))];
-  RESHARD_RETURN_IF_ERROR(CheckInside(arrays, files.path(file.id), size));
-  TableOfFile table;
-  TableBuilder builder(kDcpContainer);
-  for (const DcpArray& array : arrays) {
-    const std::string name = array.Name();
-    const Shape extent = array.box().extent;
-    const ByteRange item = array.range();
-    builder.Add({.name = name,
-                 .dtype = *array.tensor->dtype,
-                 .shape = extent,
-                 .framed = std::span(&item, 1),
-                 .content = {},
-                 .map_tensor = {}});
-  }
-  table.table = std::move(builder).Finish();
-  RESHARD_ASSIGN_OR_RETURN(told, Indexed(file.id, files.path(file.id), size, std::move(table)));
-  return told;
-}
-
-Status DcpTables::CheckInside(std::span<const DcpArray> arrays, std::string_view path,
-                              uint64_t size) const {
-  for (const DcpArray& array : arrays) {
-    if (array.range().end() <= size) continue;
-    return CorruptError(fmt::format(
-        "{}: has {} bytes, but {} lists {} bytes at offset {} ({}); copy the file again",
-        Escape(path), size, Escape(path_), array.range().length, array.range().offset,
-        Quote(array.tensor->name)));
-  }
-  return {};
+  if (size == 0) return std::optional<IndexedFile>();  // it may be missing
+  RESHARD_ASSIGN_OR_RETURN(TableOfFile stated,
+                           StatedDcpItems(files.path(file.id), size, ArraysOf(file.id), path_));
+  return std::optional(IndexedFile(file.id, size, std::move(stated)));
 }
 
 Result<IndexedFile> DcpTables::Choose(IndexedFile read, const std::string& /*path*/) {
   return read;
+}
+
+std::span<const DcpArray> DcpTables::ArraysOf(FileId file) const {
+  return arrays_[static_cast<size_t>(numbers_.at(file))];
 }
 
 }  // namespace reshard

@@ -1,5 +1,4 @@
-// DcpTables: the tables of the files of a DCP checkpoint. Its metadata lists the items of a file,
-// and each item is a zip of torch.save with one tensor.
+// DcpTables: the tables of the files of a DCP checkpoint, by its metadata.
 //
 // Thread-safe.
 #ifndef RESHARD_SRC_SHARDED_DCP_TABLES_H_
@@ -12,29 +11,15 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "format/dcp/dcp_items.h"
 #include "format/dcp/dcp_reader.h"
-#include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/source/found_source.h"
 #include "src/source/indexed_file.h"
 
 namespace reshard {
-
-// A chunk of a tensor, which is an array of a file.
-struct DcpArray {
-  const DcpMetadata* metadata = nullptr;
-  const DcpTensor* tensor = nullptr;
-  const DcpChunk* chunk = nullptr;
-  bool is_alone = true;  // the only chunk of its tensor in the file
-
-  ByteRange range() const { return chunk->item->range; }
-  Box box() const { return metadata->BoxOf(*tensor, *chunk); }
-  // The tensor's name. If others of its chunks are in the file, its box follows.
-  std::string Name() const;
-};
 
 class DcpTables final : public FamilyTables {
  public:
@@ -44,9 +29,7 @@ class DcpTables final : public FamilyTables {
             std::vector<std::vector<DcpArray>> arrays, std::map<FileId, int64_t> numbers,
             std::string path);
 
-  // Reads the head and the end of each item. Lists tensors that ReadTensorItem does not support.
-  // Errors: kMismatch if an item has another tensor; kCorrupt if items lie outside of the file; as
-  // ReadTensorItem.
+  // As ReadDcpItems.
   Result<IndexedFile> Read(SourceFiles& files, FileId file, const MemoryCheck& memory,
                            const std::shared_ptr<const FileTable>& like) const override;
   Result<std::optional<IndexedFile>> Tell(const SourceFiles& files,
@@ -55,8 +38,7 @@ class DcpTables final : public FamilyTables {
   Result<IndexedFile> Choose(IndexedFile read, const std::string& path) override;
 
  private:
-  // Checks that the items of a file lie in its bytes.
-  Status CheckInside(std::span<const DcpArray> arrays, std::string_view path, uint64_t size) const;
+  std::span<const DcpArray> ArraysOf(FileId file) const;
 
   const std::vector<std::unique_ptr<const DcpMetadata>> metadata_;
   const std::vector<std::vector<DcpArray>> arrays_;

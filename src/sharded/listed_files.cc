@@ -42,9 +42,10 @@ NumberRanges Gaps(const std::vector<int64_t>& numbers, int64_t first, std::optio
   return missing;
 }
 
-Status ForEachTable(std::span<const ChosenFile> files, const SourceRequest& request,
+Status ForEachTable(const FoundSource& found, const SourceRequest& request,
                     const std::function<Result<IndexedFile>(FileId file)>& read,
                     const std::function<Status(const ChosenFile& file, const IndexedFile&)>& take) {
+  const std::span<const ChosenFile> files = found.files;
   const size_t askers = Askers(request.files.path(files.front().id), 1);
   for (size_t first = 0; first < files.size(); first += kTablesHeld) {
     const std::span<const ChosenFile> batch =
@@ -52,6 +53,12 @@ Status ForEachTable(std::span<const ChosenFile> files, const SourceRequest& requ
     std::vector<std::optional<IndexedFile>> tables(batch.size());
     const auto read_one = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
       RESHARD_ASSIGN_OR_RETURN(tables[i], read(batch[i].id));
+      const Container& container = tables[i]->table().container();
+      if (&container != found.container) {
+        return CorruptError(fmt::format("{}: expected {}, found {}",
+                                        Escape(request.files.path(batch[i].id)),
+                                        found.container->kind, container.kind));
+      }
       return CheckMemory(request.memory);
     };
     RESHARD_RETURN_IF_ERROR(RunWorkers(askers, batch.size(), read_one, std::stop_token()));

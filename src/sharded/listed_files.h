@@ -34,9 +34,9 @@ Result<ChosenFile> PinFile(const SourceRequest& request, const std::string& rela
 NumberRanges Gaps(const std::vector<int64_t>& numbers, int64_t first,
                   std::optional<int64_t> end = {});
 
-// Calls take(file, table) for each of `files`, at least one, in their order. Tables are read by
-// `read`, some side by side.
-Status ForEachTable(std::span<const ChosenFile> files, const SourceRequest& request,
+// Calls take(file, table) for each file of `found`, at least one, in their order. Tables are read
+// by `read`, some side by side. Errors: kCorrupt for a file of another container; as both.
+Status ForEachTable(const FoundSource& found, const SourceRequest& request,
                     const std::function<Result<IndexedFile>(FileId file)>& read,
                     const std::function<Status(const ChosenFile& file, const IndexedFile&)>& take);
 

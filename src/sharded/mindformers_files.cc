@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "format/container_table/container_table.h"
 #include "format/mindformers_metadata/file_names.h"
 #include "format/mindformers_metadata/metadata_reader.h"
-#include "format/safetensors/safetensors_container.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
@@ -28,13 +28,6 @@
 
 namespace reshard {
 namespace {
-
-FoundSource NewSource() {
-  FoundSource found;
-  found.container = &kSafetensorsContainer;
-  found.files_are_numbered = true;
-  return found;
-}
 
 // Returns the tensors with the boxes of their slices. They get their names in this source.
 Result<PartList> PartsOf(const MindFormersMetadata& metadata, const std::string& path,
@@ -64,13 +57,13 @@ Result<PartList> PartsOf(const MindFormersMetadata& metadata, const std::string&
   return std::move(parts).Finish();
 }
 
-// Whether a file is a checkpoint.
-bool IsSafetensors(const std::string& name) {
-  return !name.starts_with('.') && name.ends_with(kSafetensorsContainer.extension);
+// Whether a file is named as those of `found`.
+bool IsNamedAs(const FoundSource& found, const std::string& name) {
+  return !name.starts_with('.') && ContainerNamed(name) == found.container;
 }
 
-Result<FoundSource> ReadWithMetadata(const ShardedFolder& folder, const SourceRequest& request) {
-  FoundSource found = NewSource();
+Status ReadWithMetadata(const ShardedFolder& folder, const SourceRequest& request,
+                        FoundSource& found) {
   found.looks_into_all = true;
   RESHARD_ASSIGN_OR_RETURN(
       found.index, PinFile(request, folder.below + std::string(kMindFormersMetadataFile), 0));
@@ -92,7 +85,7 @@ Result<FoundSource> ReadWithMetadata(const ShardedFolder& folder, const SourceRe
   }
   RESHARD_RETURN_IF_ERROR(CheckMissingFiles(path, metadata.files, missing, parts, request, found));
   const auto is_other = [&](const std::string& name) {
-    return IsSafetensors(name) &&
+    return IsNamedAs(found, name) &&
            !std::binary_search(metadata.files.begin(), metadata.files.end(), name);
   };
   WarnOfOtherFiles(folder, is_other,
@@ -109,12 +102,12 @@ Result<FoundSource> ReadWithMetadata(const ShardedFolder& folder, const SourceRe
   found.tables = std::make_unique<SliceTables>(*placement->all_tensors(), std::move(numbers), path,
                                                request.wants);
   found.placement = std::move(placement);
-  return found;
+  return {};
 }
 
 // Whole tensors in one file of parameters and one of the optimizer's states.
-Result<FoundSource> ReadWithoutMetadata(const ShardedFolder& folder, const SourceRequest& request) {
-  FoundSource found = NewSource();
+Status ReadWithoutMetadata(const ShardedFolder& folder, const SourceRequest& request,
+                           FoundSource& found) {
   RankedFiles ranks;
   ranks.is_folder = true;
   PartListBuilder parts;
@@ -157,25 +150,27 @@ Result<FoundSource> ReadWithoutMetadata(const ShardedFolder& folder, const Sourc
   if (seen.empty()) {
     return MismatchError(fmt::format("{}: its files hold no tensor", Escape(request.path)));
   }
-  const auto is_other = [](const std::string& name) {
-    return IsSafetensors(name) && !ParseMindFormersName(name);
+  const auto is_other = [&](const std::string& name) {
+    return IsNamedAs(found, name) && !ParseMindFormersName(name);
   };
   WarnOfOtherFiles(folder, is_other,
                    fmt::format("{}: has these checkpoints beside those of MindFormers 2.0",
                                Escape(PathIn(request.path, folder.below))),
                    found);
   found.placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts).Finish());
-  return found;
+  return {};
 }
 
 }  // namespace
 
-Result<FoundSource> ReadMindFormers(const ShardedFolder& folder, const SourceRequest& request) {
+Status ReadMindFormers(const ShardedFolder& folder, const SourceRequest& request,
+                       FoundSource& found) {
   const bool has_metadata =
       std::any_of(folder.entries.begin(), folder.entries.end(), [](const DirectoryEntry& entry) {
         return !entry.is_directory && entry.name == kMindFormersMetadataFile;
       });
-  return has_metadata ? ReadWithMetadata(folder, request) : ReadWithoutMetadata(folder, request);
+  return has_metadata ? ReadWithMetadata(folder, request, found)
+                      : ReadWithoutMetadata(folder, request, found);
 }
 
 }  // namespace reshard

@@ -12,7 +12,8 @@ namespace reshard {
 
 // Reads the metadata of `folder`; without one, the headers of its files. Errors: as
 // FindShardedSource. Any thread.
-Result<FoundSource> ReadMindFormers(const ShardedFolder& folder, const SourceRequest& request);
+Status ReadMindFormers(const ShardedFolder& folder, const SourceRequest& request,
+                       FoundSource& found);
 
 }  // namespace reshard
 

@@ -19,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "format/safetensors/safetensors_container.h"
 #include "format/safetensors/sharding_info.h"
 #include "src/base/checked.h"
 #include "src/base/quote.h"
@@ -42,9 +41,6 @@ class ShardCollector {
   // Adds the arrays of the file of `rank`.
   Status Add(int64_t rank, const IndexedFile& file) {
     const std::string& path = request_.files.path(file.file());
-    if (&file.table().container() != &kSafetensorsContainer) {
-      return CorruptError(fmt::format("{}: expected a safetensors file", Escape(path)));
-    }
     RESHARD_RETURN_IF_ERROR(AddSet(file, path));
     const std::string& begins = file.shards().begins;
     if (begins.empty() && !file.arrays().empty()) {
@@ -255,10 +251,7 @@ Status CheckNoReplicas(const PartList::Tensor& tensor,
 
 }  // namespace
 
-Result<FoundSource> ReadShards(const ShardedFolder& folder, const SourceRequest& request) {
-  FoundSource found;
-  found.container = &kSafetensorsContainer;
-  found.files_are_numbered = true;
+Status ReadShards(const ShardedFolder& folder, const SourceRequest& request, FoundSource& found) {
   std::vector<ShardName> names;
   RankedFiles ranks;
   ranks.is_folder = true;
@@ -286,10 +279,10 @@ Result<FoundSource> ReadShards(const ShardedFolder& folder, const SourceRequest&
     if (!table.ok()) return Explained(request.files, file, table.status());
     return table;
   };
-  RESHARD_RETURN_IF_ERROR(ForEachTable(found.files, request, read,
-                                       [&](const ChosenFile& file, const IndexedFile& table) {
-                                         return shards.Add(file.rank, table);
-                                       }));
+  RESHARD_RETURN_IF_ERROR(
+      ForEachTable(found, request, read, [&](const ChosenFile& file, const IndexedFile& table) {
+        return shards.Add(file.rank, table);
+      }));
   RESHARD_ASSIGN_OR_RETURN(PartList parts, std::move(shards).Finish());
   if (parts.tensors().empty()) {
     return MismatchError(fmt::format("{}: its shards hold no tensor", Escape(request.path)));
@@ -304,7 +297,7 @@ Result<FoundSource> ReadShards(const ShardedFolder& folder, const SourceRequest&
   }
   WarnOfGaps(request.path, names, found);
   found.placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts));
-  return found;
+  return {};
 }
 
 }  // namespace reshard

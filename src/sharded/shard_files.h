@@ -13,7 +13,7 @@
 namespace reshard {
 
 // Reads the headers of all shards of `folder`. Errors: as FindShardedSource. Any thread.
-Result<FoundSource> ReadShards(const ShardedFolder& folder, const SourceRequest& request);
+Status ReadShards(const ShardedFolder& folder, const SourceRequest& request, FoundSource& found);
 
 }  // namespace reshard
 

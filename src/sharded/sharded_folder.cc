@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -48,45 +49,37 @@ bool IsDcpData(const DirectoryEntry& entry) {
   return !entry.is_directory && entry.name.ends_with(kDcpExtension);
 }
 
-std::string_view KindInWords(SourceFormat format) {
-  switch (format) {
-    case SourceFormat::kHuggingFaceShards:
-      return "shards of PyTorch's HuggingFaceStorageWriter";
-    case SourceFormat::kMindFormers:
-      return "files of a MindFormers 2.0 checkpoint";
-    case SourceFormat::kDcp:
-      return "files of PyTorch's torch.distributed.checkpoint";
-    case SourceFormat::kFsdp:
-      return "files that ranks saved with torch.save";
-    default:
-      return "rank folders or full tensors";
-  }
-}
-
-SourceFormat KindOf(const DirectoryEntry& entry) {
-  if (IsShard(entry)) return SourceFormat::kHuggingFaceShards;
-  if (IsOfMindFormers(entry)) return SourceFormat::kMindFormers;
-  if (IsDcpMetadata(entry)) return SourceFormat::kDcp;
-  return IsTorchRank(entry) ? SourceFormat::kFsdp : SourceFormat::kPlain;
-}
-
-// Returns the word of `source.format` for a kind.
-std::string_view WordOf(SourceFormat format) {
-  switch (format) {
-    case SourceFormat::kHuggingFaceShards:
-      return "huggingface-shards";
-    case SourceFormat::kMindFormers:
-      return "mindformers";
-    case SourceFormat::kDcp:
-      return "dcp";
-    case SourceFormat::kFsdp:
-      return "fsdp";
-    default:
-      return "plain";
-  }
-}
-
 using IsEntry = bool (*)(const DirectoryEntry& entry);
+
+// The files that tell a family.
+struct FamilyFiles {
+  SourceFormat family;
+  std::string_view word;  // of `source.format`
+  std::string_view in_words;
+  IsEntry is_one;
+};
+
+constexpr FamilyFiles kFamilyFiles[] = {
+    {SourceFormat::kHuggingFaceShards, "huggingface-shards",
+     "shards of PyTorch's HuggingFaceStorageWriter", IsShard},
+    {SourceFormat::kMindFormers, "mindformers", "files of a MindFormers 2.0 checkpoint",
+     IsOfMindFormers},
+    {SourceFormat::kDcp, "dcp", "files of PyTorch's torch.distributed.checkpoint", IsDcpMetadata},
+    {SourceFormat::kFsdp, "fsdp", "files that ranks saved with torch.save", IsTorchRank},
+    {SourceFormat::kPlain, "plain", "rank folders or full tensors",
+     [](const DirectoryEntry& /*entry*/) { return true; }},
+};
+
+const FamilyFiles& FilesOf(const DirectoryEntry& entry) {
+  return *std::find_if(std::begin(kFamilyFiles), std::end(kFamilyFiles),
+                       [&](const FamilyFiles& row) { return row.is_one(entry); });
+}
+
+std::string_view FilesInWords(SourceFormat family) {
+  return std::find_if(std::begin(kFamilyFiles), std::end(kFamilyFiles),
+                      [&](const FamilyFiles& row) { return row.family == family; })
+      ->in_words;
+}
 
 // Returns an error if the folder `path` has other files beside its own.
 Status CheckNoOther(const std::string& path, const std::vector<DirectoryEntry>& entries,
@@ -101,8 +94,8 @@ Status CheckNoOther(const std::string& path, const std::vector<DirectoryEntry>& 
   return MismatchError(
       fmt::format("{}: holds {} ({}), and beside them {} of another checkpoint; choose one by "
                   "`source.format` ({} or {}), or move one of the two into a folder of its own",
-                  Escape(path), KindInWords(KindOf(own)), Escape(own.name), others.Joined(),
-                  WordOf(KindOf(own)), WordOf(KindOf(*first))));
+                  Escape(path), FilesOf(own).in_words, Escape(own.name), others.Joined(),
+                  FilesOf(own).word, FilesOf(*first).word));
 }
 
 // Returns the folder of shards, which these entries have.
@@ -313,8 +306,8 @@ Result<std::optional<ShardedFolder>> FindShardedFolder(const std::string& path,
   }
   if (!format || (found && found->family == *format)) return found;
   return NotFoundError(fmt::format("{}: `source.format` says {}, found {}; give another one",
-                                   Escape(path), KindInWords(*format),
-                                   found       ? KindInWords(found->family)
+                                   Escape(path), FilesInWords(*format),
+                                   found       ? FilesInWords(found->family)
                                    : is_folder ? "none"
                                                : "a file"));
 }

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "format/container/device_mesh.h"
-#include "format/torch_zip/torch_zip_container.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -33,9 +32,6 @@ class RankCollector {
 
   Status Add(int64_t rank, const IndexedFile& file) {
     const std::string& path = request_.files.path(file.file());
-    if (&file.table().container() != &kTorchZipContainer) {
-      return CorruptError(fmt::format("{}: expected a file of torch.save", Escape(path)));
-    }
     RESHARD_RETURN_IF_ERROR(TakeUnread(file, path));
     std::unordered_map<std::string_view, const MeshTensor*> cut;
     for (const MeshTensor& tensor : file.shards().mesh) cut.emplace(tensor.name, &tensor);
@@ -169,7 +165,8 @@ class RankCollector {
 };
 
 // Finds the files of all ranks. Errors: kMismatch if one is missing, or of another world size.
-Result<FoundSource> FindRankFiles(const ShardedFolder& folder, const SourceRequest& request) {
+Status FindRankFiles(const ShardedFolder& folder, const SourceRequest& request,
+                     FoundSource& found) {
   std::map<int64_t, std::string> names;
   std::optional<TorchRankName> first;  // of `folder`
   FirstFew others;
@@ -205,8 +202,6 @@ Result<FoundSource> FindRankFiles(const ShardedFolder& folder, const SourceReque
                                      Escape(request.path), missing.ToSentence("rank"),
                                      Escape(names.rbegin()->second), states));
   }
-  FoundSource found;
-  found.container = &kTorchZipContainer;
   for (const auto& [rank, name] : names) {
     RESHARD_ASSIGN_OR_RETURN(ChosenFile file, PinFile(request, folder.below + name, rank));
     found.files.push_back(std::move(file));
@@ -217,7 +212,7 @@ Result<FoundSource> FindRankFiles(const ShardedFolder& folder, const SourceReque
          fmt::format("{}: other files of torch.save beside those of the model, left out: {}",
                      Escape(request.path), others.Joined())});
   }
-  return found;
+  return {};
 }
 
 }  // namespace
@@ -245,14 +240,15 @@ std::optional<TorchRankName> ParseTorchRankName(std::string_view name) {
   return number.empty() || has_model ? std::optional(parsed) : std::nullopt;
 }
 
-Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequest& request) {
-  RESHARD_ASSIGN_OR_RETURN(FoundSource found, FindRankFiles(folder, request));
+Status ReadTorchRanks(const ShardedFolder& folder, const SourceRequest& request,
+                      FoundSource& found) {
+  RESHARD_RETURN_IF_ERROR(FindRankFiles(folder, request, found));
   RankCollector collector(request);
   const auto read = [&](FileId file) { return ReadFileTable(request.files, file, request.memory); };
-  RESHARD_RETURN_IF_ERROR(ForEachTable(found.files, request, read,
-                                       [&](const ChosenFile& file, const IndexedFile& table) {
-                                         return collector.Add(file.rank, table);
-                                       }));
+  RESHARD_RETURN_IF_ERROR(
+      ForEachTable(found, request, read, [&](const ChosenFile& file, const IndexedFile& table) {
+        return collector.Add(file.rank, table);
+      }));
   found.unread = collector.TakeLeftOut();
   PartList parts = collector.Finish();
   if (parts.tensors().empty()) return collector.NoTensor();
@@ -265,7 +261,7 @@ Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequ
     RESHARD_RETURN_IF_ERROR(CheckCoverage(parts, tensor, path_of));
   }
   found.placement = std::make_unique<ListedPlacement>(std::move(ranks), std::move(parts));
-  return found;
+  return {};
 }
 
 }  // namespace reshard

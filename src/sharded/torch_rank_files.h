@@ -25,7 +25,8 @@ struct TorchRankName {
 std::optional<TorchRankName> ParseTorchRankName(std::string_view name);
 
 // Reads the tables of all files of `folder`. Errors: as FindShardedSource. Any thread.
-Result<FoundSource> ReadTorchRanks(const ShardedFolder& folder, const SourceRequest& request);
+Status ReadTorchRanks(const ShardedFolder& folder, const SourceRequest& request,
+                      FoundSource& found);
 
 }  // namespace reshard
 

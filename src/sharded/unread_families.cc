@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "format/dcp/dcp_names.h"
-#include "format/safetensors/safetensors_container.h"
 #include "format/weight_map/weight_map_codec.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
@@ -36,10 +35,10 @@ bool IsMegatronRank(std::string_view name) {
 // A file that torch_checkpointing writes for each rank.
 bool IsOfTorchCheckpointing(std::string_view name) {
   constexpr std::string_view kBegin = "model_";
-  const std::string_view extension = kSafetensorsContainer.extension;
-  if (!name.starts_with(kBegin) || !name.ends_with(extension)) return false;
+  constexpr std::string_view kEnd = ".safetensors";
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return false;
   name.remove_prefix(kBegin.size());
-  name.remove_suffix(extension.size());
+  name.remove_suffix(kEnd.size());
   return HasOnlyDigits(name);
 }
 

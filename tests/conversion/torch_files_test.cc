@@ -20,6 +20,7 @@
 #include "reshard/convert.h"
 #include "reshard/merge.h"
 #include "reshard/verify.h"
+#include "tests/support/checkpoint_bytes.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
@@ -446,6 +447,13 @@ TEST_F(TorchRanksTest, PartsThatDoNotFitAreRefused) {
   ExpectRefused(StatusCode::kMismatch, {"rank_0.pt", "\"w\"", "[2]", "[6]"});
   WriteRank(0, RankFile("01234567", "same"));
   ExpectRefused(StatusCode::kMismatch, {"rank_1.pt", "\"w\"", "[6]"});
+}
+
+TEST_F(TorchRanksTest, AFileOfMindSporeIsRefused) {
+  WriteRank(0, RankFile("01234567", "same"));
+  WriteRank(1, TensorValue("plain", "Float32", {1}, "same"));
+  ExpectRefused(StatusCode::kCorrupt,
+                {"rank_1.pt", "expected a file of torch.save", "found a MindSpore checkpoint"});
 }
 
 TEST_F(TorchRanksTest, TwoFamiliesInAFolderAreRefused) {

@@ -16,6 +16,7 @@
 #include "reshard/checkpoint.h"
 #include "reshard/compare.h"
 #include "reshard/convert.h"
+#include "tests/support/checkpoint_bytes.h"
 #include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 
@@ -197,6 +198,12 @@ const std::vector<Row> kRows = {
      },
      StatusCode::kMismatch,
      {kSecond, "shard-00003-model-00001-of-00001", "\"w\"", "box [2:4, 0:3]", "an older save"}},
+    {"OfMindSpore",
+     [](Shards& s) {
+       s.others[kSecond] = TensorValue("w", "Float32", {2, 3}, std::string(24, '\0'));
+     },
+     StatusCode::kCorrupt,
+     {kSecond, "expected a safetensors file", "found a MindSpore checkpoint"}},
     {"NumberBeyond63Bits",
      [](Shards& s) {
        s.others["shard-9223372036854775808-model-00001-of-00001.safetensors"] =
