@@ -278,7 +278,7 @@ std::optional<Substitution> Between(const SplitName& a, const SplitName& b) {
 }
 
 struct Votes {
-  size_t count = 0;
+  size_t count = 0;  // at least 1, once counted
   std::string_view in_files;  // an example, and its name after the change
   std::string_view in_strategy;
 };
@@ -313,7 +313,9 @@ std::map<Substitution, Votes> CountChanges(const Views& in_files, const Views& i
         votes.in_files = name;
         votes.in_strategy = there->second;
       }
-      if (votes.count > own[*change].count) own[*change] = votes;
+      if (votes.count == 0) continue;
+      Votes& best = own[*change];
+      if (votes.count > best.count) best = votes;
     }
     for (const auto& [change, votes] : own) {
       Votes& all = changes[change];
@@ -380,7 +382,7 @@ std::optional<std::pair<Substitution, Votes>> FindChange(const Views& unmatched,
           (at_all || !IsAddedComponent(change))) {
         continue;
       }
-      if (votes.count > 0) return std::pair(change, votes);
+      return std::pair(change, votes);
     }
   }
   return std::nullopt;

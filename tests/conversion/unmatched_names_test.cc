@@ -130,6 +130,11 @@ INSTANTIATE_TEST_SUITE_P(
         SubstitutionRow{{"w", "h.0.mlp.w", "h.1.mlp.w"},
                         {"w", "layers.0.ffn.w", "layers.1.ffn.w"},
                         "\"h.#.mlp\" in the files is \"layers.#.ffn\" in the strategy"},
+        // Of two forms that the change fits, one has a name with the same numbers.
+        SubstitutionRow{{"w", "enc.0.attn.b", "enc.0.attn.w"},
+                        {"w", "enc.0.attention.b", "enc.1.attention.w"},
+                        "\"attn\" in the files is \"attention\" in the strategy, as in "
+                        "\"enc.0.attn.b\" and \"enc.0.attention.b\""},
         SubstitutionRow{{"z", "conv1.w", "conv2.w"},
                         {"z", "linear1.w", "linear2.w"},
                         "\"conv#\" in the files is \"linear#\" in the strategy"}));
