@@ -1,12 +1,14 @@
 #include "src/verify/rank_file_digests.h"
 
 #include <algorithm>
+#include <compare>
 #include <deque>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -107,7 +109,6 @@ class PieceReader {
         RESHARD_RETURN_IF_ERROR(TakeUnread(work, wanted));
         continue;
       }
-      work.read += wanted.read;
       if (!units.empty() && Join(range, wanted, copies, units.back())) continue;
       RESHARD_RETURN_IF_ERROR(AskServer(rank.file, units));
       Join(range, wanted, copies, units.emplace_back());
@@ -115,11 +116,19 @@ class PieceReader {
     }
     RESHARD_RETURN_IF_ERROR(AskServer(rank.file, units));
     while (!units.empty()) RESHARD_RETURN_IF_ERROR(ReadFirst(work, units));
-    if (work_.progress) work_.progress(piece.length - work.read);
+    Tell(work, piece.length - work.told);
     return {};
   }
 
  private:
+  // A file has a name once. Several parameters may begin at one offset.
+  struct PartKey {
+    int64_t stage = 0;
+    int64_t local = 0;
+    std::string name;
+
+    friend auto operator<=>(const PartKey&, const PartKey&) = default;
+  };
   struct Part {
     Digest128 sum;
     uint64_t bytes = 0;
@@ -132,8 +141,15 @@ class PieceReader {
     const std::stop_token& stop;
     LogicalHasher hasher = {};
     std::vector<CopyRows> rows = {};  // of the copies of the unit that is read
-    uint64_t read = 0;
+    uint64_t told = 0;                // bytes of the piece, as progress
   };
+
+  // Reports bytes as read. Parameters may share them; then they count once.
+  void Tell(PieceWork& work, uint64_t bytes) const {
+    bytes = std::min(bytes, work.piece.length - work.told);
+    work.told += bytes;
+    if (work_.progress) work_.progress(bytes);
+  }
 
   // A parameter without bytes counts at its offset.
   Status TakeUnread(const PieceWork& work, const WantedArray& wanted) const {
@@ -182,9 +198,7 @@ class PieceReader {
     }
     for (WantedArray& wanted : unit.arrays) {
       Part part{wanted.sum, wanted.read};
-      if (part.bytes < wanted.bytes && !Complete(work.rank, *wanted.array, wanted.bytes, part)) {
-        continue;
-      }
+      if (part.bytes < wanted.bytes && !Complete(work.rank, wanted, part)) continue;
       RESHARD_RETURN_IF_ERROR(use_.take(work.rank, *wanted.array, wanted.number, part.sum));
     }
     return {};
@@ -202,7 +216,8 @@ class PieceReader {
         return rows.ForEach(source_.files(), part,
                             [&](const CopyRow& row) { AddRow(row, work.hasher, sum); });
       };
-      RESHARD_RETURN_IF_ERROR(InSteps(range, kWindowBytes, work.stop, work_.progress, step));
+      RESHARD_RETURN_IF_ERROR(InSteps(
+          range, kWindowBytes, work.stop, [&](uint64_t bytes) { Tell(work, bytes); }, step));
     }
     return {};
   }
@@ -229,7 +244,7 @@ class PieceReader {
         read += wanted.read;
       }
     }));
-    if (work_.progress) work_.progress(read);
+    Tell(work, read);
     return {};
   }
 
@@ -239,17 +254,15 @@ class PieceReader {
     return files.Prefetch(file, range.offset, files.BytesToAskAhead(range.offset, range.length));
   }
 
-  // Adds the sums of other pieces to `part`. Returns whether all `bytes` are complete; otherwise
-  // keeps the sum.
-  bool Complete(const RankFileOfStage& rank, const StoredArray& parameter, uint64_t bytes,
-                Part& part) {
-    if (bytes == 0) return true;  // another one may begin at the same offset
+  // Adds the sums of other pieces to `part`. Returns whether all bytes of `wanted` are complete;
+  // otherwise keeps the sum.
+  bool Complete(const RankFileOfStage& rank, const WantedArray& wanted, Part& part) {
     const std::scoped_lock lock(mutex_);
     const auto place =
-        parts_.try_emplace({rank.file, parameter.framed.front().offset}, Part()).first;
+        parts_.try_emplace({rank.stage, rank.local, std::string(wanted.array->name)}, Part()).first;
     part.sum ^= place->second.sum;
     part.bytes += place->second.bytes;
-    if (part.bytes < bytes) {
+    if (part.bytes < wanted.bytes) {
       place->second = part;
       return false;
     }
@@ -260,8 +273,8 @@ class PieceReader {
   const Source& source_;
   const DigestUse& use_;
   const SharedWork& work_;
-  std::mutex mutex_;                                   // guards parts_
-  std::map<std::pair<FileId, uint64_t>, Part> parts_;  // by file and offset of the parameter
+  std::mutex mutex_;               // guards parts_
+  std::map<PartKey, Part> parts_;  // of parameters in several pieces
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"
+#include "tests/support/torch_bytes.h"
 
 namespace reshard::rank_file_digests_test {
 namespace {
@@ -114,6 +115,25 @@ TEST_F(RankFileDigestsTest, SmallParametersThatLieTogether) {
   Open();
   EXPECT_EQ(Digests(uint64_t{256} << 20, 2), expected);
   EXPECT_EQ(Digests((uint64_t{5} << 20) + 1, 2), expected);
+}
+
+// Tied weights lie in the same bytes, in each piece of them.
+TEST_F(RankFileDigestsTest, ParametersMayShareBytes) {
+  const std::string pickle =
+      PickleOf(PickledDict({{PickledText("t"), PickledWhole("0", {4})},
+                            {PickledText("tied"), PickledWhole("0", {4})},
+                            {PickledText("other"), PickledWhole("1", {2})}}));
+  for (const int64_t rank : {0, 1}) {
+    folder_.WriteRank(rank, TorchFile(pickle, {"0123456789ABCDEF", "abcdefgh"}));
+  }
+  Open();
+  const auto whole = Digests(uint64_t{1} << 20, 1);
+  EXPECT_EQ(whole.size(), 6U);
+  EXPECT_EQ(whole.at("0t"), whole.at("0tied"));
+  EXPECT_NE(whole.at("0t"), whole.at("0other"));
+  for (const uint64_t piece : {1U, 7U, 64U}) {
+    for (const size_t workers : {1U, 3U}) EXPECT_EQ(Digests(piece, workers), whole) << piece;
+  }
 }
 
 TEST_F(RankFileDigestsTest, EachByteIsReadOnce) {
