@@ -102,14 +102,17 @@ Result<PublishedSet> FindPublished(const OutputDirectory& target, const JobSpec&
     return set;
   }
   set.difference = DifferenceOfSources(*manifest, spec);
+  if (!set.difference.empty()) return set;
   ManifestBuilder builder({.tool_version = manifest->tool_version, .plan = manifest->plan});
   for (const ManifestFile& own : spec.files) {
-    if (!set.difference.empty()) return set;
     const ManifestFile* listed = FindListed(*manifest, own.path);
     set.difference = DifferenceOf(listed, own, spec.checks.checksum);
     if (!set.difference.empty()) return set;
     RESHARD_ASSIGN_OR_RETURN(const bool is_whole, AddRecord(target, *listed, builder));
-    if (!is_whole) set.difference = fmt::format("{} is missing or damaged", Escape(own.path));
+    if (!is_whole) {
+      set.difference = fmt::format("{} is missing or damaged", Escape(own.path));
+      return set;
+    }
     if (spec.meter != nullptr) spec.meter->Look();
   }
   set.lost = builder.lost();

@@ -281,6 +281,15 @@ TEST_F(ConvertPublishedTest, AnotherTarget) {
   ExpectOther("rank_2/checkpoint_2.ckpt is missing or damaged");
 }
 
+TEST_F(ConvertPublishedTest, EachRecordCounts) {
+  Publish();
+  for (const int rank : {0, 1, 2, 3}) {
+    const std::string file = "rank_" + std::to_string(rank) + "/checkpoint_" + std::to_string(rank);
+    Damage(Target() / ("part_records/" + file + ".ckpt.jsonl"));
+    ExpectOther(file + ".ckpt is missing or damaged");
+  }
+}
+
 // All files are younger than what was published: they are compared with their digests.
 TEST_F(ConvertPublishedTest, ACopyOfTheSet) {
   const auto copy = [this] {
