@@ -39,6 +39,7 @@
 #include "src/job/file_shares.h"
 #include "src/job/target_job.h"
 #include "src/job/worker_job.h"
+#include "src/job/worker_states.h"
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/output_check.h"
 #include "src/os/file_use.h"
@@ -552,11 +553,11 @@ Result<CommitReport> CommitWorkers(const std::string& target, const RunOptions& 
     if (!outcome.published) {
       std::vector<std::string> shards;
       for (const uint64_t shard : outcome.outstanding) {
-        const auto live = job->at_work().find(shard);
+        const WorkerState& worker = job->workers()[shard];
         std::string words;
-        if (live != job->at_work().end()) {
+        if (worker.kind == WorkerState::Kind::kRunning) {
           words = fmt::format(" (at work in {})",
-                              live->second.empty() ? "another process" : live->second);
+                              worker.process.empty() ? "another process" : worker.process);
         }
         shards.push_back(fmt::format("{}/{}{}", shard, job->spec().workers, words));
       }

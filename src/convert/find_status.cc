@@ -279,7 +279,7 @@ Result<StatusReport> Describe(const Left& left, const OutputDirectory& parent,
   } else {
     RESHARD_ASSIGN_OR_RETURN(bool is_busy, JobLock::IsWorkerBusy(parent));
     if (!is_busy && report.publishing) {
-      RESHARD_ASSIGN_OR_RETURN(is_busy, IsAnyAtWork(left.folder, spec.workers));
+      RESHARD_ASSIGN_OR_RETURN(is_busy, left.folder.HasLiveWorker());
     }
     report.attention = AttentionOf(report, is_busy);
   }

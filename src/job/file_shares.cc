@@ -94,53 +94,36 @@ std::vector<Cut> Cuts(const std::vector<ManifestFile>& files, const std::vector<
   return cuts;
 }
 
-// Calls `take` with each part between two cuts: the number of the file, and the range.
-template <typename Take>
-void ForEachPart(const std::vector<ManifestFile>& files, const std::vector<size_t>& order,
-                 const Cut& begin, const Cut& end, const Take& take) {
-  for (size_t i = begin.file; i < order.size() && i <= end.file; ++i) {
-    const uint64_t size = files[order[i]].size;
-    const uint64_t from = i == begin.file ? begin.offset : 0;
-    const uint64_t to = i == end.file ? end.offset : size;
-    if (i == end.file && to == 0) break;
-    if (from < to || size == 0) take(order[i], ByteRange{from, to - from});
-  }
-}
-
 }  // namespace
-
-std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const WorkerShare& worker) {
-  const std::vector<size_t> order = InOrder(files);
-  const std::vector<Cut> cuts = Cuts(files, order, worker.count);
-  std::vector<FilePart> parts;
-  ForEachPart(files, order, cuts[worker.index], cuts[worker.index + 1],
-              [&](size_t file, ByteRange range) {
-                parts.push_back({file, range});
-              });
-  return parts;
-}
 
 std::vector<std::vector<FilePart>> AllShares(const std::vector<ManifestFile>& files,
                                              uint64_t workers) {
   const std::vector<size_t> order = InOrder(files);
   const std::vector<Cut> cuts = Cuts(files, order, workers);
   std::vector<std::vector<FilePart>> shares(workers);
-  for (size_t i = 0; i < shares.size(); ++i) {
-    ForEachPart(files, order, cuts[i], cuts[i + 1], [&](size_t file, ByteRange range) {
-      shares[i].push_back({file, range});
-    });
+  for (size_t w = 0; w < shares.size(); ++w) {
+    const Cut& begin = cuts[w];
+    const Cut& end = cuts[w + 1];
+    for (size_t i = begin.file; i < order.size() && i <= end.file; ++i) {
+      const uint64_t size = files[order[i]].size;
+      const uint64_t from = i == begin.file ? begin.offset : 0;
+      const uint64_t to = i == end.file ? end.offset : size;
+      if (i == end.file && to == 0) break;
+      if (from < to || size == 0) shares[w].push_back({order[i], {from, to - from}});
+    }
   }
   return shares;
 }
 
+std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const WorkerShare& worker) {
+  return std::move(AllShares(files, worker.count)[worker.index]);
+}
+
 std::vector<std::vector<ByteRange>> PartsOf(const std::vector<ManifestFile>& files,
                                             uint64_t workers) {
-  const std::vector<size_t> order = InOrder(files);
-  const std::vector<Cut> cuts = Cuts(files, order, workers);
   std::vector<std::vector<ByteRange>> parts(files.size());
-  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
-    ForEachPart(files, order, cuts[i], cuts[i + 1],
-                [&](size_t file, ByteRange range) { parts[file].push_back(range); });
+  for (const std::vector<FilePart>& share : AllShares(files, workers)) {
+    for (const FilePart& part : share) parts[part.file].push_back(part.range);
   }
   return parts;
 }

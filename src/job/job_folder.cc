@@ -323,11 +323,11 @@ Result<FileLock> JobFolder::JoinLock(const std::string& path) const {
 
 Status JobFolder::WriteFinished(const WorkerShare& worker,
                                 const std::vector<ManifestFile>& files) const {
-  RESHARD_ASSIGN_OR_RETURN(const auto finished, folder_.Look(FinishedName(worker)));
-  if (finished) return {};
   std::set<std::string> folders = StagedFolders(files);
   for (const ManifestFile& file : files) AddFolders(BlockRecordPath(file.path, {}), folders);
-  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, folders));
+  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, folders));  // a file may have been written again
+  RESHARD_ASSIGN_OR_RETURN(const auto finished, folder_.Look(FinishedName(worker)));
+  if (finished) return {};
   RESHARD_RETURN_IF_ERROR(folder_.MakeFile(FinishedName(worker)));
   return folder_.Sync();
 }
@@ -342,16 +342,6 @@ Result<std::vector<uint64_t>> JobFolder::Outstanding(uint64_t workers) const {
     }
   }
   return outstanding;
-}
-
-Result<std::map<uint64_t, std::string>> JobFolder::LiveWorkers(uint64_t workers) const {
-  std::map<uint64_t, std::string> live;
-  for (uint64_t i = 0; i < workers; ++i) {
-    RESHARD_ASSIGN_OR_RETURN(const auto lock,
-                             FileLock::LookAt(folder_, RunLockName(WorkerShare{i, workers})));
-    if (lock && lock->held) live.emplace(i, lock->holder);
-  }
-  return live;
 }
 
 Result<bool> JobFolder::HasLiveWorker() const {

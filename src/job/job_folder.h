@@ -26,7 +26,6 @@
 #define RESHARD_SRC_JOB_JOB_FOLDER_H_
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -177,9 +176,6 @@ class JobFolder {
   Status WriteFinished(const WorkerShare& worker, const std::vector<ManifestFile>& files) const;
   // Returns which of so many workers have not finished, by one listing. Errors: kIo.
   Result<std::vector<uint64_t>> Outstanding(uint64_t workers) const;
-  // Returns the workers' locks that are held, and their processes as far as known
-  // (FileLock::Holder). Errors: kIo.
-  Result<std::map<uint64_t, std::string>> LiveWorkers(uint64_t workers) const;
   // Whether any worker's lock is held, of any number of workers. Errors: kIo.
   Result<bool> HasLiveWorker() const;
 

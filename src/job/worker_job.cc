@@ -225,11 +225,11 @@ Result<std::optional<WorkerJob>> WorkerJob::Open(const std::string& target_folde
   RESHARD_ASSIGN_OR_RETURN(JobSpec unchecked, SpecOf(*text, target_folder, fingerprint,
                                                      lock.folder().PathOf(fingerprint)));
   RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
-  RESHARD_ASSIGN_OR_RETURN(auto at_work, folder->LiveWorkers(spec.workers));
+  RESHARD_ASSIGN_OR_RETURN(auto workers, FindWorkers(*folder, spec.workers));
   RESHARD_RETURN_IF_ERROR(lock.Admit());
   WorkerJob job(std::move(spec), std::nullopt, std::move(target), std::move(lock));
   job.folder_ = std::move(folder);
-  job.at_work_ = std::move(at_work);
+  job.workers_ = std::move(workers);
   return std::optional(std::move(job));
 }
 
@@ -400,6 +400,7 @@ Result<PublishReport> WorkerJob::Commit(const Patience& patience) {
   // A worker that begins now finds the published set, not a half-cleared job.
   const Status alone = lock_.Dismiss(patience);
   if (alone.ok()) {
+    worker_lock_.reset();  // network file systems keep an open file in its folder
     ClearAfter(spec_, lock_, target_, report);
   } else {
     report.warnings.push_back({WarningCode::kSharesLeft, alone.message()});

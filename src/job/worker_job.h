@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +25,7 @@
 #include "src/job/file_shares.h"
 #include "src/job/job.h"
 #include "src/job/job_spec.h"
+#include "src/job/worker_states.h"
 #include "src/os/job_lock.h"
 #include "src/os/staged_file.h"
 
@@ -81,9 +81,8 @@ class WorkerJob final : public Job {
   void set_check_readers(std::function<Status(const NamesToCome& names)> check) {
     spec_.check_readers = std::move(check);
   }
-  // Of a job that was opened: the workers that were at work then, and in which processes as far as
-  // that is known.
-  const std::map<uint64_t, std::string>& at_work() const { return at_work_; }
+  // Of a job that was opened: the states that all workers had then.
+  const std::vector<WorkerState>& workers() const { return workers_; }
   // The unfinished parts of the worker's share, by the numbers of the spec's files.
   const std::vector<FilePart>& unfinished() const { return unfinished_; }
   // The parts that were finished before.
@@ -125,7 +124,7 @@ class WorkerJob final : public Job {
   std::optional<WorkerShare> worker_;  // none: only to publish
   std::optional<FileLock> worker_lock_;
   std::vector<std::vector<ByteRange>> parts_;  // of each file
-  std::map<uint64_t, std::string> at_work_;
+  std::vector<WorkerState> workers_;
   std::vector<FilePart> unfinished_;
   std::vector<FilePart> finished_;
 };

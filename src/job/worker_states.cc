@@ -8,11 +8,6 @@
 namespace reshard {
 namespace {
 
-// The share of worker `number` of so many; none of a run alone.
-std::optional<WorkerShare> ShareNumber(uint64_t number, uint64_t workers) {
-  return workers == 0 ? std::nullopt : std::optional(WorkerShare{number, workers});
-}
-
 Status ReadRecord(const OutputDirectory& folder, const std::string& name, WorkerState& state) {
   const auto entry = folder.Look(name);
   if (!entry.ok()) return entry.status();
@@ -37,7 +32,8 @@ Result<std::vector<WorkerState>> FindWorkers(const JobFolder& folder, uint64_t w
   std::vector<WorkerState> states(std::max<uint64_t>(workers, 1));
   for (uint64_t i = 0; i < states.size(); ++i) {
     WorkerState& state = states[i];
-    const std::optional<WorkerShare> worker = ShareNumber(i, workers);
+    std::optional<WorkerShare> worker;
+    if (workers > 0) worker = WorkerShare{i, workers};
     if (worker && has(FinishedName(*worker))) {
       state.kind = WorkerState::Kind::kFinished;
       continue;
@@ -58,15 +54,6 @@ Result<std::vector<WorkerState>> FindWorkers(const JobFolder& folder, uint64_t w
     RESHARD_RETURN_IF_ERROR(ReadRecord(folder.folder(), ProgressName(worker), state));
   }
   return states;
-}
-
-Result<bool> IsAnyAtWork(const JobFolder& folder, uint64_t workers) {
-  for (uint64_t i = 0; i < std::max<uint64_t>(workers, 1); ++i) {
-    RESHARD_ASSIGN_OR_RETURN(
-        const auto lock, FileLock::LookAt(folder.folder(), RunLockName(ShareNumber(i, workers))));
-    if (lock && lock->held) return true;
-  }
-  return false;
 }
 
 }  // namespace reshard

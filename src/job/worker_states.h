@@ -35,9 +35,6 @@ struct WorkerState {
 // mark. Errors: kNotFound if the folder has been removed, kIo.
 Result<std::vector<WorkerState>> FindWorkers(const JobFolder& folder, uint64_t workers);
 
-// Returns whether the lock of any of so many workers is held, or that of a run alone. Errors: kIo.
-Result<bool> IsAnyAtWork(const JobFolder& folder, uint64_t workers);
-
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_JOB_WORKER_STATES_H_

@@ -62,7 +62,7 @@ struct ManifestFile {
 struct ManifestSource {
   std::string path;  // relative to the source folder
   uint64_t size = 0;
-  std::string digest = {};  // of the bytes taken from it (SourceDigest)
+  std::string digest = {};  // of the bytes taken from it
 
   friend bool operator==(const ManifestSource&, const ManifestSource&) = default;
 };

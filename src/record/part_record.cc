@@ -188,13 +188,6 @@ void SetTakenParameter(std::string_view name, DType dtype, const Shape& full_sha
   line += "]\t";
 }
 
-void SourceDigest::Add(std::string_view parameter, std::string_view digest) {
-  line_.assign(parameter);
-  line_ += digest;
-  line_ += '\n';
-  lines_.Update(line_);
-}
-
 Status SourceSummary::Add(const PartRecordHead& head) {
   for (const ManifestSource& taken : head.sources) {
     const auto known = sources_.find(taken.path);

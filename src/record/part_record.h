@@ -174,24 +174,10 @@ class PartRecordParser {
   uint64_t end_ = 0;  // of the last Value's content
 };
 
-// Sets `line` to the statement that a parameter was taken, for each SourceDigest that it is added
-// to.
+// Sets `line` to the begin of the line that states a parameter of which bytes were taken from a
+// source. The logical digest of these bytes ends it.
 void SetTakenParameter(std::string_view name, DType dtype, const Shape& full_shape,
                        std::string& line);
-
-// The digest of the bytes that one target file took from one source file.
-class SourceDigest {
- public:
-  // Adds a parameter, in the order of the target file: its line, and the logical digest
-  // of the part that was taken.
-  void Add(std::string_view parameter, std::string_view digest);
-
-  std::string HexDigest() const { return lines_.HexDigest(); }
-
- private:
-  Xxh3 lines_;
-  std::string line_;  // one place for all parameters
-};
 
 // The digests of the bytes that all target files of a manifest took from each source file.
 class SourceSummary {

@@ -15,6 +15,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/digest128.h"
+#include "src/digest/xxh3.h"
 #include "src/record/part_record.h"
 
 namespace reshard {
@@ -35,7 +36,7 @@ class SourceDigests {
 
  private:
   struct Source {
-    SourceDigest digest;
+    Xxh3 lines;     // of parameters and the digests of their parts that were taken
     Digest128 sum;  // of the parameter
     bool gave = false;
   };
@@ -53,7 +54,7 @@ class SourceDigests {
 };
 
 void SourceDigests::Begin(std::string_view name, DType dtype, std::span<const int64_t> full_shape) {
-  if (name == name_) return;
+  if (name == name_ && !givers_.empty()) return;
   EndParameter();
   name_ = name;
   dtype_ = dtype;
@@ -69,7 +70,7 @@ void SourceDigests::Add(uint64_t source, const Digest128& sum) {
 
 std::string SourceDigests::HexDigest(uint64_t source) {
   EndParameter();
-  return sources_[source].digest.HexDigest();
+  return sources_[source].lines.HexDigest();
 }
 
 void SourceDigests::EndParameter() {
@@ -77,7 +78,9 @@ void SourceDigests::EndParameter() {
   SetTakenParameter(name_, dtype_, full_shape_, line_);
   for (Source* const giver : givers_) {
     SetHex(giver->sum, hex_);
-    giver->digest.Add(line_, hex_);
+    hex_ += '\n';
+    giver->lines.Update(line_);
+    giver->lines.Update(hex_);
     giver->sum = {};
     giver->gave = false;
   }

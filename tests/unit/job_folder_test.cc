@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/job/worker_states.h"
 #include "tests/unit/target_job_fixture.h"
 
 namespace reshard::job_folder_test {
@@ -21,8 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Pair;
 
 class JobFolderTest : public TargetJobTest {
  protected:
@@ -184,14 +183,18 @@ TEST_F(JobFolderTest, WorkersSayWhenTheyHaveFinishedAndThatTheyLive) {
   EXPECT_THAT(*folder.Outstanding(3), ElementsAre(0, 2));
   EXPECT_THAT(*folder.Outstanding(4), ElementsAre(0, 1, 2, 3));  // another division
 
-  EXPECT_THAT(*folder.LiveWorkers(3), IsEmpty());
   EXPECT_FALSE(*folder.HasLiveWorker());
   const auto lock = folder.RunLock(WorkerShare{2, 3});
   ASSERT_TRUE(lock.ok());
   ASSERT_TRUE(*lock->Try(FileLock::Mode::kExclusive));
   lock->Sign();
-  EXPECT_THAT(*folder.LiveWorkers(3), ElementsAre(Pair(2, testing::HasSubstr("process"))));
-  EXPECT_THAT(*folder.LiveWorkers(5), IsEmpty());
+  const std::vector<WorkerState> workers = *FindWorkers(folder, 3);
+  ASSERT_EQ(workers.size(), 3U);
+  EXPECT_EQ(workers[0].kind, WorkerState::Kind::kNotStarted);
+  EXPECT_EQ(workers[1].kind, WorkerState::Kind::kFinished);
+  EXPECT_EQ(workers[2].kind, WorkerState::Kind::kRunning);
+  EXPECT_THAT(workers[2].process, testing::HasSubstr("process"));
+  EXPECT_EQ((*FindWorkers(folder, 5))[2].kind, WorkerState::Kind::kNotStarted);
   EXPECT_TRUE(*folder.HasLiveWorker());
   lock->Unlock();
   EXPECT_FALSE(*folder.HasLiveWorker());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/digest/logical_digest.h"
+#include "src/digest/xxh3.h"
 #include "src/record/block_record.h"
 #include "src/record/manifest_codec.h"
 #include "src/record/part_record.h"
@@ -86,10 +87,10 @@ TEST(ManifestSpec, TheSourcesDigestsFollowFromTheValues) {
   RecordedValue only;
   PartRecordParser parser("SPEC.md", [&](const RecordedValue& value) { only = value; });
   ASSERT_TRUE(parser.Feed(Block("jsonl")).ok());
-  SourceDigest taken;
+  Xxh3 taken;
   std::string line;
   SetTakenParameter(only.name, only.dtype, only.full_shape, line);
-  taken.Add(line, only.digest);
+  taken.Update(line + only.digest + "\n");
   EXPECT_EQ(parser.head()->sources.at(0).digest, taken.HexDigest());
 
   SourceSummary summary;
