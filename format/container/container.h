@@ -116,11 +116,12 @@ inline constexpr size_t kCrcHeadBytes = 256;
 
 // How files of a container state their CRC-32.
 struct CrcStatement {
-  CrcPlace place;
+  CrcPlace place = CrcPlace::kBehind;
   // Returns how a file of `file_size` bytes states the number `crc`. The file begins with `head`
   // and was encoded with FileMetadata::states_crc. If the place is kBehind, `head` may be empty.
-  // Errors: kCorrupt for a file without a place for it.
-  Result<CrcText> (*text)(std::span<const std::byte> head, uint64_t file_size, uint32_t crc);
+  // Errors: kCorrupt for a file without a place for it. Null in a row whose files are only read.
+  Result<CrcText> (*text)(std::span<const std::byte> head, uint64_t file_size,
+                          uint32_t crc) = nullptr;
 };
 
 // How MindSpore treats a tensor when it loads a file.
@@ -140,19 +141,20 @@ struct Container {
   // The kind of a file, for messages: "a MindSpore checkpoint (weights)".
   std::string_view kind;
   // ".ckpt". Empty: its files are recognized by content, and taken only if they are named.
-  std::string_view extension;
+  std::string_view extension = {};
 
   // Whether a single header, with its own order, is in front of all contents. Otherwise each
   // content has its own header in front.
-  bool has_one_header;
-  bool has_metadata;      // whether its files state FileMetadata, under names beside the arrays'
-  bool has_other_values;  // whether its files may hold values that are not tensors
-  bool may_be_encrypted;  // by MindSpore
-  bool may_be_one_stage;  // whether MindSpore converts a stage of a pipeline alone
-  CrcStatement crc;
+  bool has_one_header = false;
+  bool has_metadata = false;      // whether its files state FileMetadata, beside arrays' names
+  bool has_other_values = false;  // whether its files may hold values that are not tensors
+  bool may_be_encrypted = false;  // by MindSpore
+  bool may_be_one_stage = false;  // whether MindSpore converts a stage of a pipeline alone
+  CrcStatement crc = {};
 
-  // Takes the first kSignatureBytes bytes or more of a file, or all of a smaller one.
-  Likeness (*likeness)(std::span<const std::byte> head);
+  // Takes the first kSignatureBytes bytes or more of a file, or all of a smaller one. Null, as
+  // `read_table`: files of the container are not recognized.
+  Likeness (*likeness)(std::span<const std::byte> head) = nullptr;
   // Reads the table of the file that begins with `head`, its first page or all of a smaller file.
   // `like` is the table of another file, or null. If both tables would be equal, it may be the
   // result.
@@ -163,24 +165,28 @@ struct Container {
   //   as `file` and `memory`, which is called now and then
   Result<TableOfFile> (*read_table)(const FileBytes& file, std::vector<std::byte> head,
                                     const MemoryCheck& memory,
-                                    const std::shared_ptr<const FileTable>& like);
+                                    const std::shared_ptr<const FileTable>& like) = nullptr;
   // Returns how many bytes the file's CRC-32 covers; no value if it states none. Null: only the
   // table tells (CoveredBytes). Errors: kCorrupt for an invalid CRC-32; as `file`.
-  Result<std::optional<uint64_t>> (*covered_by_crc)(const FileBytes& file);
+  Result<std::optional<uint64_t>> (*covered_by_crc)(const FileBytes& file) = nullptr;
   // Whether reading such a table from a disk mostly means to wait for one header after the other.
-  bool (*waits_for_headers)(const FileTable& table);
+  // Null: always.
+  bool (*waits_for_headers)(const FileTable& table) = nullptr;
+
+  // The functions below are null in a row whose files are only read.
+  //
   // Whether files can hold arrays of a kind, and, of tensors, of `dtype`.
-  bool (*can_hold)(ArrayKind kind, DType dtype);
-  MindSporeLoads (*loads)(DType dtype, const Shape& shape);
+  bool (*can_hold)(ArrayKind kind, DType dtype) = nullptr;
+  MindSporeLoads (*loads)(DType dtype, const Shape& shape) = nullptr;
   // Lists the parts of a file of `arrays` arrays, in file order. Calls `take` for each array once,
   // one after the other, so that very many need not be in memory together. Calls `take_literal` for
   // bytes of no array. All sizes are known before a byte of content is read.
   //
   // May ask for an array more than once, and in another order than that of their numbers, for
   // example if a single header is in front of all contents. Errors: kUnsupported for arrays that
-  // the container cannot hold; as the callbacks. Null: files of the container are only read.
+  // the container cannot hold; as the callbacks.
   Status (*encode)(const FileMetadata& metadata, size_t arrays, const ArrayHeaderAt& header_at,
-                   const TakeLiteral& take_literal, const TakeFrames& take);
+                   const TakeLiteral& take_literal, const TakeFrames& take) = nullptr;
 };
 
 }  // namespace reshard

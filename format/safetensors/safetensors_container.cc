@@ -29,8 +29,6 @@ Result<std::optional<uint64_t>> CoveredByCrc(const FileBytes& file) {
   return read.crc ? std::optional(read.crc->covered.length) : none;
 }
 
-bool WaitsForHeader(const FileTable& /*table*/) { return true; }
-
 bool HasTypeFor(ArrayKind kind, DType dtype) {
   return (kind == ArrayKind::kTensor || kind == ArrayKind::kPacked) &&
          SafetensorsTypeOf(dtype) != nullptr;
@@ -58,14 +56,10 @@ constinit const Container kSafetensorsContainer = {
     .extension = ".safetensors",
     .has_one_header = true,
     .has_metadata = true,
-    .has_other_values = false,
-    .may_be_encrypted = false,
-    .may_be_one_stage = false,
     .crc = {CrcPlace::kInHeader, TextOfCrcMember},
     .likeness = LikenessOfSafetensors,
     .read_table = ReadTable,
     .covered_by_crc = CoveredByCrc,
-    .waits_for_headers = WaitsForHeader,
     .can_hold = HasTypeFor,
     .loads = LoadAsWritten,
     .encode = EncodeSafetensors,

@@ -188,6 +188,9 @@ Result<CrcOfFile> FindCrc(const std::string& path, const std::stop_token& stop) 
   RESHARD_RETURN_IF_ERROR(files.Read(file, 0, head));
   RESHARD_ASSIGN_OR_RETURN(const Container* container, ContainerOf(head, size));
   const CrcStatement& statement = container->crc;
+  if (statement.text == nullptr) {
+    return CorruptError("there is no place in it that states a CRC-32");
+  }
   if (statement.place == CrcPlace::kBehind) {
     return FindTrailer(files, file, statement, size, stop);
   }

@@ -18,7 +18,10 @@
 #include "src/base/status_macros.h"
 
 namespace reshard {
-bool IndexedFile::IsWaitedFor() const { return table_->container().waits_for_headers(*table_); }
+bool IndexedFile::IsWaitedFor() const {
+  const auto waits = table_->container().waits_for_headers;
+  return waits == nullptr || waits(*table_);
+}
 
 FileBytes BytesOf(SourceReader& reader, std::string_view path) {
   return {path,

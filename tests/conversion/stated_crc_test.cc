@@ -151,6 +151,15 @@ TEST(StatedCrcTest, IsFoundAgainWhateverNumberIsThere) {
   }
 }
 
+// As a file that another process put in the place of a staged one.
+TEST(StatedCrcTest, AZipHasNoPlaceForIt) {
+  SampleFolder sample;
+  sample.FileOf(TargetFormat::kCkpt);
+  std::ofstream(sample.Path(), std::ios::binary) << "PK\3\4";
+  EXPECT_EQ(FindCrc(sample.Path(), {}).status().message(),
+            "there is no place in it that states a CRC-32");
+}
+
 TEST(StatedCrcTest, FoldersOfWholeTensorsStateIt) {
   for (const TargetFormat format : {TargetFormat::kUnified, TargetFormat::kHuggingFace}) {
     SampleFolder sample;
