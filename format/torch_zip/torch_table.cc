@@ -1,24 +1,28 @@
-#include "format/torch_zip/torch_table.h"
+#include "format/torch_zip/torch_zip_container.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "format/container/file_table.h"
 #include "format/pickle/pickle_expansion.h"
 #include "format/pickle/pickle_reader.h"
 #include "format/torch_zip/dtensor.h"
 #include "format/torch_zip/state_dict.h"
 #include "format/torch_zip/torch_archive.h"
 #include "format/torch_zip/torch_tensor.h"
-#include "format/torch_zip/torch_zip_container.h"
+#include "src/base/memory_check.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
@@ -197,15 +201,24 @@ class TorchTableReader {
   std::map<const ZipMember*, ByteRange> contents_;
 };
 
-}  // namespace
-
+// Returns whether a file that begins with `head` is a zip.
 Likeness LikenessOfTorchZip(std::span<const std::byte> head) {
   constexpr std::string_view kZip("PK\3\4");
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   return text.starts_with(kZip) ? Likeness::kCertain : Likeness::kNone;
 }
 
-Result<TableOfFile> ReadTorchTable(const FileBytes& file, const MemoryCheck& memory) {
+// Reads the table of a file from its directory and data.pkl, never touching content (SPEC.md).
+// Arrays are in the order of their bytes, those without bytes first. Arrays may share bytes, as
+// tied weights do. Holds data.pkl and its values meanwhile.
+//
+// More errors than those of Container::read_table:
+//   kCorrupt: as ReadTensorItem; two tensors with one name
+//   kUnsupported: as ReadTensorItem; no dict of tensors
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as Container has it
+Result<TableOfFile> ReadTorchTable(const FileBytes& file, std::vector<std::byte> /*head*/,
+                                   const MemoryCheck& memory,
+                                   const std::shared_ptr<const FileTable>& /*like*/) {
   RESHARD_ASSIGN_OR_RETURN(TorchArchive archive, TorchArchive::Open(file, {0, file.size}, memory));
   RESHARD_ASSIGN_OR_RETURN(const std::string bytes, archive.ReadPickleBytes(memory));
   const Result<Pickle> pickle = ReadPickle(bytes, {}, memory);
@@ -224,5 +237,15 @@ Result<TableOfFile> ReadTorchTable(const FileBytes& file, const MemoryCheck& mem
   RESHARD_RETURN_IF_ERROR(archive.InPickle(others.status()));
   return std::move(reader).Finish(*others);
 }
+
+}  // namespace
+
+constinit const Container kTorchZipContainer = {
+    .name = "torch",
+    .kind = "a file of torch.save (weights)",
+    .has_other_values = true,
+    .likeness = LikenessOfTorchZip,
+    .read_table = ReadTorchTable,
+};
 
 }  // namespace reshard

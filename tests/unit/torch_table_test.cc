@@ -1,5 +1,3 @@
-#include "format/torch_zip/torch_table.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
