@@ -59,45 +59,17 @@ bool PickleMachine::Carry(const Step& step) {
     case kMark:
       marks_.push_back(stack_.size());
       return Grow(sizeof(size_t));
-    case kGlobal:
-    case kStackGlobal:
-    case kReduce:
-    case kNewObj:
-    case kBuild:
-    case kBinPersId:
-      return CarryClass(step);
-    case kMemoize:
-    case kBinPut:
-    case kLongBinPut:
-    case kBinGet:
-    case kLongBinGet:
-      return CarryMemo(step);
-    case kEmptyTuple:
-    case kTuple1:
-    case kTuple2:
-    case kTuple3:
-    case kTuple:
-    case kEmptyList:
-    case kAppend:
-    case kAppends:
-    case kEmptyDict:
-    case kSetItem:
-    case kSetItems:
-      return CarryContainer(step);
-    default:
-      return CarryScalar(step);
-  }
-}
-
-bool PickleMachine::CarryScalar(const Step& step) {
-  using enum PickleOpcode;
-  switch (step.opcode) {
     case kNone:
       return Push({PickleKind::kNone, 0, 0});
     case kNewTrue:
       return Push({PickleKind::kBool, 0, 1});
     case kNewFalse:
       return Push({PickleKind::kBool, 0, 0});
+    case kBinInt:
+    case kBinInt1:
+    case kBinInt2:
+    case kLong1:
+      return PushInteger(step);
     case kBinFloat:  // the only number with the most significant byte first
       return Push({PickleKind::kFloat, 0, __builtin_bswap64(step.number)});
     case kShortBinUnicode:
@@ -108,9 +80,47 @@ bool PickleMachine::CarryScalar(const Step& step) {
     case kBinBytes:
     case kBinBytes8:
       return PushText(step, PickleKind::kBytes);
-    default:
-      return PushInteger(step);
+    case kEmptyTuple:
+      return PushEmptyTuple();
+    case kTuple1:
+      return PushTuple(step, 1);
+    case kTuple2:
+      return PushTuple(step, 2);
+    case kTuple3:
+      return PushTuple(step, 3);
+    case kTuple:
+      return PushTupleAboveMark(step);
+    case kEmptyList:
+      return Push(objects().New(PickleKind::kList));
+    case kEmptyDict:
+      return Push(objects().New(PickleKind::kDict));
+    case kAppend:
+    case kSetItem:
+      return AddOne(step);
+    case kAppends:
+    case kSetItems:
+      return AddAboveMark(step);
+    case kGlobal:
+      return PushGlobal(step, step.global);
+    case kStackGlobal:
+      return PushStackGlobal(step);
+    case kReduce:
+    case kNewObj:
+      return PushNode(step);
+    case kBuild:
+      return SetState(step);
+    case kBinPersId:
+      return PushPersistentId(step);
+    case kMemoize:
+      return Put(step, memo_.puts());
+    case kBinPut:
+    case kLongBinPut:
+      return Put(step, step.number);
+    case kBinGet:
+    case kLongBinGet:
+      return Fetch(step);
   }
+  return false;  // the cursor passes no other opcode
 }
 
 bool PickleMachine::PushInteger(const Step& step) {
@@ -131,31 +141,6 @@ bool PickleMachine::PushInteger(const Step& step) {
 bool PickleMachine::PushText(const Step& step, PickleKind kind) {
   const auto offset = static_cast<uint64_t>(step.bytes.data() - bytes_.data());
   return Push({kind, static_cast<uint32_t>(step.bytes.size()), offset});
-}
-
-bool PickleMachine::CarryContainer(const Step& step) {
-  using enum PickleOpcode;
-  switch (step.opcode) {
-    case kEmptyTuple:
-      return PushEmptyTuple();
-    case kTuple1:
-      return PushTuple(step, 1);
-    case kTuple2:
-      return PushTuple(step, 2);
-    case kTuple3:
-      return PushTuple(step, 3);
-    case kTuple:
-      return PushTupleAboveMark(step);
-    case kEmptyList:
-      return Push(objects().New(PickleKind::kList));
-    case kEmptyDict:
-      return Push(objects().New(PickleKind::kDict));
-    case kAppend:
-    case kSetItem:
-      return AddOne(step);
-    default:
-      return AddAboveMark(step);
-  }
 }
 
 bool PickleMachine::PushEmptyTuple() {
@@ -220,22 +205,6 @@ bool PickleMachine::AddItems(const Step& step, size_t place, size_t count) {
   }
   stack_.resize(place + 1);  // the uses are in the object
   return Grow(count * sizeof(PickleValue));
-}
-
-bool PickleMachine::CarryClass(const Step& step) {
-  using enum PickleOpcode;
-  switch (step.opcode) {
-    case kGlobal:
-      return PushGlobal(step, step.global);
-    case kStackGlobal:
-      return PushStackGlobal(step);
-    case kBinPersId:
-      return PushPersistentId(step);
-    case kBuild:
-      return SetState(step);
-    default:
-      return PushNode(step);
-  }
 }
 
 bool PickleMachine::PushStackGlobal(const Step& step) {
@@ -318,12 +287,6 @@ bool PickleMachine::Collapse() {
   objects().at(node).is_sealed = true;
   objects().Release(node);
   return true;
-}
-
-bool PickleMachine::CarryMemo(const Step& step) {
-  using enum PickleOpcode;
-  if (step.opcode == kBinGet || step.opcode == kLongBinGet) return Fetch(step);
-  return Put(step, step.opcode == kMemoize ? memo_.puts() : step.number);
 }
 
 bool PickleMachine::Put(const Step& step, uint64_t index) {

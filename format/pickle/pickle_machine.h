@@ -35,11 +35,6 @@ class PickleMachine {
   // The functions below return false after an error, which is in status_ then.
   bool FindFetches();
   bool Carry(const Step& step);
-  bool CarryScalar(const Step& step);
-  bool CarryContainer(const Step& step);
-  bool CarryClass(const Step& step);
-  bool CarryMemo(const Step& step);
-
   bool PushInteger(const Step& step);
   bool PushText(const Step& step, PickleKind kind);
   bool PushEmptyTuple();
