@@ -28,23 +28,27 @@ bool IsOf(const PickleGlobal& global, std::string_view name) {
 // The dicts of an object's state: attributes, and those with slots.
 constexpr size_t kMostDicts = 2;
 
-// Returns the attribute of an object: an entry of its state, which may be a pair of dicts.
-const PickleValue* Attribute(PickleLookup& lookup, const PickleValue& state,
+// Of such a dict. A few bytes of a pickle can refer to a large one again, which is searched anew.
+constexpr size_t kMostAttributes = 64;
+
+// Returns the attribute of an object: an entry of its state, which may be a pair of dicts. Null if
+// the object lacks it, or a dict has more than kMostAttributes: then all attributes are unknown.
+const PickleValue* Attribute(const Pickle& pickle, const PickleValue& state,
                              std::string_view name) {
-  if (state.kind == PickleKind::kDict) return lookup.Find(state, name);
-  if (state.kind != PickleKind::kTuple) return nullptr;
-  const std::span<const PickleValue> parts = lookup.pickle().Items(state);
+  std::span<const PickleValue> parts(&state, 1);
+  if (state.kind == PickleKind::kTuple) parts = pickle.Items(state);
+  const PickleValue* found = nullptr;
   for (const PickleValue& part : parts.first(std::min(parts.size(), kMostDicts))) {
     if (part.kind != PickleKind::kDict) continue;
-    if (const PickleValue* const found = lookup.Find(part, name)) return found;
+    if (pickle.Items(part).size() > 2 * kMostAttributes) return nullptr;
+    if (found == nullptr) found = pickle.Find(part, name);
   }
-  return nullptr;
+  return found;
 }
 
-const PickleValue* AttributeOf(PickleLookup& lookup, const PickleValue& object,
+const PickleValue* AttributeOf(const Pickle& pickle, const PickleValue& object,
                                std::string_view name) {
-  return object.kind == PickleKind::kNode ? Attribute(lookup, lookup.pickle().State(object), name)
-                                          : nullptr;
+  return object.kind == PickleKind::kNode ? Attribute(pickle, pickle.State(object), name) : nullptr;
 }
 
 // The parts of _rebuild_from_type_v2(function, type, arguments, state).
@@ -113,22 +117,21 @@ bool AddAxis(const Pickle& pickle, const PickleValue& shape, const PickleValue& 
 
 // Reads a layout of torch, whose form depends on the release: axes with a shape and strides each,
 // or these of all axes.
-std::optional<MeshLayout> MeshLayoutOf(PickleLookup& lookup, const PickleValue& layout) {
-  const Pickle& pickle = lookup.pickle();
+std::optional<MeshLayout> MeshLayoutOf(const Pickle& pickle, const PickleValue& layout) {
   MeshLayout read;
-  if (const PickleValue* const axes = AttributeOf(lookup, layout, "axes")) {
+  if (const PickleValue* const axes = AttributeOf(pickle, layout, "axes")) {
     if (axes->kind != PickleKind::kTuple) return {};
     for (const PickleValue& axis : pickle.Items(*axes)) {
-      const PickleValue* const shape = AttributeOf(lookup, axis, "shape");
-      const PickleValue* const strides = AttributeOf(lookup, axis, "stride");
+      const PickleValue* const shape = AttributeOf(pickle, axis, "shape");
+      const PickleValue* const strides = AttributeOf(pickle, axis, "stride");
       if (shape == nullptr || strides == nullptr || !AddAxis(pickle, *shape, *strides, read)) {
         return {};
       }
     }
     return read.extents.empty() ? std::nullopt : std::optional(std::move(read));
   }
-  const PickleValue* const shape = AttributeOf(lookup, layout, "shape");
-  const PickleValue* const strides = AttributeOf(lookup, layout, "stride");
+  const PickleValue* const shape = AttributeOf(pickle, layout, "shape");
+  const PickleValue* const strides = AttributeOf(pickle, layout, "stride");
   if (shape == nullptr || strides == nullptr) return {};
   if (shape->kind != PickleKind::kTuple || strides->kind != PickleKind::kTuple) {
     return AddAxis(pickle, *shape, *strides, read) ? std::optional(std::move(read)) : std::nullopt;
@@ -144,11 +147,10 @@ std::optional<MeshLayout> MeshLayoutOf(PickleLookup& lookup, const PickleValue& 
 
 // Returns where the places of the mesh begin in `map`: a part of a larger mesh knows its own place
 // in it, and the rank that is there. No value if that contradicts itself.
-std::optional<int64_t> BeginOf(PickleLookup& lookup, const PickleValue& mesh,
+std::optional<int64_t> BeginOf(const Pickle& pickle, const PickleValue& mesh,
                                const MeshLayout& layout, const MeshRanks& map) {
-  const Pickle& pickle = lookup.pickle();
-  const PickleValue* const rank = AttributeOf(lookup, mesh, "_rank");
-  const PickleValue* const coordinates = AttributeOf(lookup, mesh, "_coordinate_on_dim");
+  const PickleValue* const rank = AttributeOf(pickle, mesh, "_rank");
+  const PickleValue* const coordinates = AttributeOf(pickle, mesh, "_coordinate_on_dim");
   if (rank == nullptr || rank->kind != PickleKind::kInteger || coordinates == nullptr ||
       (coordinates->kind != PickleKind::kTuple && coordinates->kind != PickleKind::kList)) {
     return 0;
@@ -211,7 +213,7 @@ Result<std::vector<int64_t>> RanksOfMap(const MeshLayout& layout, const std::vec
 const PickleValue* DTensorReader::LocalTensorOf(const PickleValue& value) {
   const std::span<const PickleValue> parts = NodeParts(pickle_, value);
   if (parts.empty()) return nullptr;
-  return Attribute(lookup_, parts[3], "_local_tensor");
+  return Attribute(pickle_, parts[3], "_local_tensor");
 }
 
 Status DTensorReader::CountPlaces(uint64_t places) {
@@ -268,19 +270,19 @@ Result<std::shared_ptr<const DeviceMesh>> DTensorReader::MeshOf(const PickleValu
 }
 
 Result<std::shared_ptr<const DeviceMesh>> DTensorReader::ReadMesh(const PickleValue& mesh) {
-  const PickleValue* const layout = AttributeOf(lookup_, mesh, "_layout");
-  const PickleValue* const map = AttributeOf(lookup_, mesh, "_rank_map");
-  const PickleValue* whole = AttributeOf(lookup_, mesh, "mesh");
-  if (whole == nullptr) whole = AttributeOf(lookup_, mesh, "_mesh");
+  const PickleValue* const layout = AttributeOf(pickle_, mesh, "_layout");
+  const PickleValue* const map = AttributeOf(pickle_, mesh, "_rank_map");
+  const PickleValue* whole = AttributeOf(pickle_, mesh, "mesh");
+  if (whole == nullptr) whole = AttributeOf(pickle_, mesh, "_mesh");
   MeshLayout form;
   TensorOfRanks ranks;
   const bool is_part = layout != nullptr && map != nullptr;
   if (is_part) {
-    std::optional<MeshLayout> read = MeshLayoutOf(lookup_, *layout);
+    std::optional<MeshLayout> read = MeshLayoutOf(pickle_, *layout);
     if (!read) return UnsupportedError("a mesh whose _layout has a form that is not known");
     form = *std::move(read);
     RESHARD_ASSIGN_OR_RETURN(ranks, ReadRanks(*map));
-    const std::optional<int64_t> begin = BeginOf(lookup_, mesh, form, *ranks.ranks);
+    const std::optional<int64_t> begin = BeginOf(pickle_, mesh, form, *ranks.ranks);
     if (!begin) return CorruptError("a mesh whose place in its list of ranks contradicts its rank");
     form.begin = *begin;
   } else if (whole != nullptr) {
@@ -321,7 +323,7 @@ Result<MeshPlacement> DTensorReader::PlacementOf(const PickleValue& value) {
   // A dataclass has a state; other forms take the numbers as arguments.
   const std::span<const PickleValue> arguments = pickle_.Items(pickle_.Arguments(value));
   const auto number = [&](std::string_view name, size_t place) -> std::optional<int64_t> {
-    const PickleValue* found = AttributeOf(lookup_, value, name);
+    const PickleValue* found = AttributeOf(pickle_, value, name);
     if (found == nullptr && place < arguments.size()) found = &arguments[place];
     if (found == nullptr || found->kind != PickleKind::kInteger) return std::nullopt;
     return pickle_.Integer(*found);
@@ -336,10 +338,10 @@ Result<MeshPlacement> DTensorReader::PlacementOf(const PickleValue& value) {
 
 Result<MeshTensor> DTensorReader::Read(const std::string& name, const PickleValue& value) {
   const std::span<const PickleValue> parts = NodeParts(pickle_, value);
-  const PickleValue* const spec = Attribute(lookup_, parts[3], "_spec");
-  const PickleValue* const mesh = spec == nullptr ? nullptr : AttributeOf(lookup_, *spec, "mesh");
+  const PickleValue* const spec = Attribute(pickle_, parts[3], "_spec");
+  const PickleValue* const mesh = spec == nullptr ? nullptr : AttributeOf(pickle_, *spec, "mesh");
   const PickleValue* const placements =
-      spec == nullptr ? nullptr : AttributeOf(lookup_, *spec, "placements");
+      spec == nullptr ? nullptr : AttributeOf(pickle_, *spec, "placements");
   const std::span<const PickleValue> wrapper = pickle_.Items(parts[2]);
   if (mesh == nullptr || placements == nullptr || placements->kind != PickleKind::kTuple ||
       wrapper.size() < 3) {
@@ -372,7 +374,7 @@ Result<MeshTensor> DTensorReader::Read(const std::string& name, const PickleValu
 }
 
 Status DTensorReader::CheckOrder(const PickleValue& spec, const MeshTensor& tensor) {
-  const PickleValue* const order = AttributeOf(lookup_, spec, "shard_order");
+  const PickleValue* const order = AttributeOf(pickle_, spec, "shard_order");
   if (order == nullptr || order->kind == PickleKind::kNone) return {};
   // Strided placements say in which order the axes cut.
   for (const MeshPlacement& placement : tensor.placements) {

@@ -12,7 +12,6 @@
 #include <unordered_map>
 
 #include "format/container/device_mesh.h"
-#include "format/pickle/pickle_lookup.h"
 #include "format/pickle/pickle_reader.h"
 #include "format/torch_zip/torch_archive.h"
 #include "reshard/status.h"
@@ -25,7 +24,7 @@ namespace reshard {
 class DTensorReader {
  public:
   DTensorReader(const Pickle& pickle, TorchArchive& archive, const MemoryCheck& memory)
-      : pickle_(pickle), lookup_(pickle), archive_(archive), memory_(memory) {}
+      : pickle_(pickle), archive_(archive), memory_(memory) {}
 
   // Returns the local tensor of `value` if that is a DTensor, a value that IsTorchTensor; else
   // null.
@@ -54,7 +53,6 @@ class DTensorReader {
   Status CheckOrder(const PickleValue& spec, const MeshTensor& tensor);
 
   const Pickle& pickle_;
-  PickleLookup lookup_;
   TorchArchive& archive_;
   const MemoryCheck& memory_;
   std::unordered_map<uint64_t, std::shared_ptr<const DeviceMesh>>

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "format/pickle/pickle_expansion.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
 
@@ -368,6 +369,14 @@ TEST(PickleTest, ReadsWhatPythonWrites) {
     ASSERT_NE(b, nullptr);
     EXPECT_EQ(pickle->Integer(pickle->Items(*b)[1]), -3);
   }
+}
+
+TEST(PickleExpansionTest, FollowsFromTheSizeOfThePickle) {
+  PickleExpansion expansion(uint64_t{1} << 20);
+  EXPECT_TRUE(expansion.Take(uint64_t{20} << 20).ok());
+  EXPECT_TRUE(expansion.Take(0).ok());
+  EXPECT_EQ(expansion.Take(1).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(expansion.Take(UINT64_MAX).code(), StatusCode::kResourceExhausted);
 }
 
 }  // namespace

@@ -278,6 +278,22 @@ TEST(TorchTableTest, StridedPlacementsSayTheOrderThemselves) {
   EXPECT_THAT(NamesOf(*read), ElementsAre("w"));
 }
 
+// An object with more counts as one without a dimension.
+TEST(TorchTableTest, PlacementsHaveAtMost64Attributes) {
+  for (const size_t attributes : {64U, 65U}) {
+    std::vector<std::pair<std::string, std::string>> state = {Entry("dim", PickledInteger(0))};
+    while (state.size() < attributes) {
+      state.push_back(Entry("k" + std::to_string(state.size()), PickledNone()));
+    }
+    const auto read = ReadFile(TorchFile(
+        PickleOf(PickledDict({Entry("w", DTensor(PickledWhole("0", {2}), {4}, Mesh({2}, {1}, 2),
+                                                 {Placement("Shard", PickledDict(state))}))})),
+        {"01234567", std::string("\0\0\0\0\1\0\0\0", 8)}));
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(read->beside.unread.size(), attributes - 64);
+  }
+}
+
 // Objects have no paths to their tensors. What only they hold is named.
 TEST(TorchTableTest, ObjectsThatHoldStoragesAreNamed) {
   const auto object = [](const std::string& value) {
