@@ -67,16 +67,15 @@ struct StatedContent {
 
 // Returns the dtype that MindSpore names so, without regard to case.
 std::optional<DType> DTypeNamed(std::string_view name) {
-  constexpr std::string_view kNames[] = {"Float32", "Float16", "BFloat16", "Float64",  "Int8",
-                                         "Int16",   "Int32",   "Int64",    "UInt8",    "UInt16",
-                                         "UInt32",  "UInt64",  "Bool",     "Complex64"};
-  for (const std::string_view known : kNames) {
-    const bool same =
-        std::equal(known.begin(), known.end(), name.begin(), name.end(), [](char a, char b) {
-          return std::tolower(static_cast<unsigned char>(a)) ==
-                 std::tolower(static_cast<unsigned char>(b));
-        });
-    if (same) return ParseDType(known);
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
+  for (auto i = static_cast<int>(DType::kInt8); i <= static_cast<int>(DType::kComplex64); ++i) {
+    const std::string_view known = DTypeName(static_cast<DType>(i));
+    if (std::equal(known.begin(), known.end(), name.begin(), name.end(), same)) {
+      return static_cast<DType>(i);
+    }
   }
   return std::nullopt;
 }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cctype>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -17,30 +17,16 @@
 namespace reshard {
 namespace {
 
-struct NumpyType {
-  std::string_view name;
-  uint64_t item_bytes;
-};
-// The types of a MapTensor's tensors.
-constexpr std::array<NumpyType, 15> kNumpyTypes = {{{"bool", 1},
-                                                    {"int8", 1},
-                                                    {"uint8", 1},
-                                                    {"int16", 2},
-                                                    {"uint16", 2},
-                                                    {"int32", 4},
-                                                    {"uint32", 4},
-                                                    {"int64", 8},
-                                                    {"uint64", 8},
-                                                    {"float16", 2},
-                                                    {"bfloat16", 2},
-                                                    {"float32", 4},
-                                                    {"float64", 8},
-                                                    {"complex64", 8},
-                                                    {"complex128", 16}}};
-
+// The types of a MapTensor's tensors have NumPy's names: those of dtypes in lower case.
 std::optional<uint64_t> NumpyItemBytes(std::string_view name) {
-  for (const NumpyType& type : kNumpyTypes) {
-    if (type.name == name) return type.item_bytes;
+  const auto is_lower = [](char of_dtype, char c) {
+    return std::tolower(static_cast<unsigned char>(of_dtype)) == c;
+  };
+  for (auto i = static_cast<int>(DType::kInt8); i <= static_cast<int>(DType::kComplex128); ++i) {
+    const std::string_view known = DTypeName(static_cast<DType>(i));
+    if (std::equal(known.begin(), known.end(), name.begin(), name.end(), is_lower)) {
+      return ItemBytes(static_cast<DType>(i));
+    }
   }
   return std::nullopt;
 }
