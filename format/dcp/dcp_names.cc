@@ -1,8 +1,8 @@
 #include "format/dcp/dcp_names.h"
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
+
+#include "src/base/number_text.h"
 
 namespace reshard {
 namespace {
@@ -22,10 +22,7 @@ std::optional<int64_t> DcpMetadataRank(std::string_view name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kDcpMetadataFile)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
   name.remove_suffix(std::min(name.size(), kDcpMetadataFile.size()));
-  uint32_t rank = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return int64_t{rank};
+  return ParseNumber<uint32_t>(name);
 }
 
 bool IsDcpPath(std::string_view path) {

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,6 +20,7 @@
 #include "reshard/byte_range.h"
 #include "reshard/tensor.h"
 #include "src/base/json_reader.h"
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/tensor/byte_box.h"
@@ -208,15 +207,13 @@ class HeaderReader final : public JsonReader {
   }
 
   Status SetCrc(const std::string& value) {
-    uint32_t number = 0;
-    const char* const end = value.data() + value.size();
-    const auto [behind, error] = std::from_chars(value.data(), end, number);
     // A tensor of the name may have it marked as its dtype.
     if (value == kInt4Mark) return {};
-    if (error != std::errc() || behind != end) {
+    const std::optional<uint32_t> number = ParseNumber<uint32_t>(value);
+    if (!number) {
       return Expected("a CRC-32, decimal, as metadata crc_num", Quote(value));
     }
-    crc_ = {.value = number,
+    crc_ = {.value = *number,
             .covered = {content_begin_, content_bytes_},
             .may_lack = {},
             .of = StatedCrc::Of::kArrays};

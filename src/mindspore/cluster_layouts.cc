@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -13,6 +12,7 @@
 
 #include "reshard/parameters.h"
 #include "src/base/checked.h"
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/optimizer_copy.h"
@@ -560,11 +560,9 @@ std::optional<LayerOfName> FindLayer(std::string_view name) {
   for (size_t begin = 0; begin < name.size();) {
     const size_t end = std::min(name.find('.', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
-    int64_t number = 0;
-    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-    const bool is_number = error == std::errc() && stop == part.data() + part.size() && number >= 0;
-    if (is_number && std::find(kWords.begin(), kWords.end(), before) != kWords.end()) {
-      return LayerOfName{name.substr(0, begin), number};
+    const std::optional<int64_t> number = ParseNumber<int64_t>(part);
+    if (number && std::find(kWords.begin(), kWords.end(), before) != kWords.end()) {
+      return LayerOfName{name.substr(0, begin), *number};
     }
     before = part;
     begin = end + 1;
