@@ -81,7 +81,7 @@ class FileTable {
   // to the place behind the found array.
   const StoredArray* Find(std::string_view name, size_t& next) const;
   // The metadata of its files, which is the same for equal tables. It lacks the CRC, marks of
-  // dtypes, and the values of kLayoutKeys. Never null.
+  // dtypes, and the values of keys with IsOfOwnLayout. Never null.
   const std::shared_ptr<const FileStrings>& metadata() const { return metadata_; }
   // Returns two arrays with the same name, in file order, if there are any; readers refuse them.
   std::optional<std::pair<const StoredArray*, const StoredArray*>> FindTwice() const;

@@ -99,7 +99,7 @@ class DcpResolver {
       if (tensor != nullptr) {
         RESHARD_RETURN_IF_ERROR(TakeTensor(name, *tensor));
       } else if (IsObject(pickle, items[i + 1])) {
-        made_.objects.push_back({std::string(name)});
+        made_.objects.emplace_back(name);
       } else {
         return UnsupportedError(
             fmt::format("{}: expected TensorStorageMetadata or BytesStorageMetadata, found {}",

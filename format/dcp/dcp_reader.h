@@ -45,15 +45,11 @@ struct DcpTensor {
   size_t chunk_count = 0;
 };
 
-// An object that is no tensor. It is not read.
-struct DcpObject {
-  std::string name;
-};
-
 struct DcpMetadata {
   std::vector<DcpTensor> tensors;  // each name once
   std::vector<DcpChunk> chunks;    // within their tensors
-  std::vector<DcpObject> objects;  // each name once, and none that a tensor has
+  // Names of objects that are no tensors, each once. They are not read.
+  std::vector<std::string> objects;
   std::vector<std::string> files;  // paths below the folder, each once
   std::vector<int64_t> numbers;    // of chunks
 

@@ -93,7 +93,7 @@ class ContentReader final : public JsonReader {
   ContentReader(const FileBytes& file, const MemoryCheck& memory)
       : JsonReader(file.path), memory_(memory) {}
 
-  Result<StatedContent> Finish() && { return std::move(content_); }
+  StatedContent Finish() && { return std::move(content_); }
 
  private:
   // Where the place at hand is.
@@ -567,8 +567,7 @@ Result<MindFormersMetadata> ReadMindFormersMetadata(const FileBytes& file,
   FileBlocks blocks(file, {0, file.size}, memory);
   ContentReader reader(file, memory);
   RESHARD_RETURN_IF_ERROR(reader.Read(0, [&blocks] { return blocks.Next(); }));
-  RESHARD_ASSIGN_OR_RETURN(StatedContent content, std::move(reader).Finish());
-  return Resolver(file, memory, std::move(content)).Resolve();
+  return Resolver(file, memory, std::move(reader).Finish()).Resolve();
 }
 
 }  // namespace reshard

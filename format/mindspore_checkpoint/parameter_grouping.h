@@ -41,8 +41,6 @@ class ParameterGrouping {
   // Errors: as Add; kCorrupt for a repeated name.
   Result<std::shared_ptr<const FileTable>> Finish() &&;
 
-  // Of the parameters that are stored; the last one is not complete.
-  size_t size() const { return builder_.size() + (has_last_ ? 1 : 0); }
   // About the bytes of memory that all this and the table take, spare capacity included.
   size_t memory() const { return builder_.memory() + last_bytes_; }
   // The additional memory of Finish.

@@ -31,7 +31,8 @@ class Pickle {
   std::string_view Text(const PickleValue& value) const {
     return bytes_.substr(value.data, value.length);
   }
-  // The elements of a tuple or list. Keys and values in turn of a dict; keys may repeat.
+  // The elements of a tuple or list. Keys and values in turn of a dict; keys may repeat. Of a node:
+  // either, whatever was added to it.
   std::span<const PickleValue> Items(const PickleValue& value) const {
     return objects_.at(value).items;
   }
@@ -50,8 +51,7 @@ class Pickle {
     return objects_.at(node).arguments;
   }
   const PickleValue& State(const PickleValue& node) const { return objects_.at(node).state; }
-  // Of a node: keys and values in turn, or elements, which were added to it.
-  std::span<const PickleValue> Entries(const PickleValue& node) const { return Items(node); }
+  // Of a node: whether its items are keys and values in turn.
   bool HasPairs(const PickleValue& node) const { return objects_.at(node).has_pairs; }
 
   // Of a persistent id.

@@ -43,10 +43,10 @@ std::optional<Walked> WalkedOf(const Pickle& pickle, const PickleValue& value) {
     case PickleKind::kNode:
       // One with pairs is of a class of dicts.
       if (!pickle.HasPairs(value) &&
-          (!IsDictClass(pickle.Global(value)) || !pickle.Entries(value).empty())) {
+          (!IsDictClass(pickle.Global(value)) || !pickle.Items(value).empty())) {
         return std::nullopt;
       }
-      return Walked{.items = pickle.Entries(value), .has_pairs = true};
+      return Walked{.items = pickle.Items(value), .has_pairs = true};
     default:
       return std::nullopt;
   }

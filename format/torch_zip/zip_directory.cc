@@ -97,11 +97,6 @@ Status ZipDirectory::ErrorIn(const ZipMember& member, StatusCode code,
   return Error(code, fmt::format("member {}: {}", Quote(member.name), what));
 }
 
-size_t ZipDirectory::memory() const {
-  return sizeof(*this) + head_.bytes.capacity() + tail_.bytes.capacity() + entries_.capacity() +
-         members_.capacity() * sizeof(ZipMember) + by_name_.capacity() * sizeof(uint32_t);
-}
-
 Result<ZipDirectory> ZipDirectory::Read(const FileBytes& file, ByteRange zip,
                                         const MemoryCheck& memory) {
   ZipDirectory directory(file, zip);

@@ -68,9 +68,6 @@ class ZipDirectory {
   Status Error(StatusCode code, std::string_view what) const;
   Status ErrorIn(const ZipMember& member, StatusCode code, std::string_view what) const;
 
-  // About the bytes of memory that it takes.
-  size_t memory() const;
-
  private:
   // Where the directory lies, relative to the zip.
   struct Place {

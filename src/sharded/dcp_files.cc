@@ -304,7 +304,7 @@ class DcpOpener {
   void WarnOfObjects() {
     std::set<std::string_view> names;  // each rank may list them
     for (const auto& metadata : metadata_) {
-      for (const DcpObject& object : metadata->objects) names.insert(object.name);
+      names.insert(metadata->objects.begin(), metadata->objects.end());
     }
     if (names.empty()) return;
     FirstFew shown;

@@ -49,10 +49,8 @@ std::string FuzzDcpMetadata(std::string_view bytes) {
     if (!IsDcpPath(file) || file.starts_with('/') || file.starts_with("../"))
       return "a path outside";
   }
-  std::set<std::string_view> names;
-  for (const DcpObject& object : metadata->objects) {
-    if (!names.insert(object.name).second) return "a name twice";
-  }
+  std::set<std::string_view> names(metadata->objects.begin(), metadata->objects.end());
+  if (names.size() < metadata->objects.size()) return "a name twice";
   size_t next = 0;
   for (const DcpTensor& tensor : metadata->tensors) {
     if (!names.insert(tensor.name).second) return "a name twice";

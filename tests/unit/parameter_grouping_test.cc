@@ -34,7 +34,7 @@ TEST(ParameterGroupingTest, EmptyAdjacentValuesAreBounded) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_GT(accepted, 2'000'000U);
   EXPECT_LT(grouping.memory(), kMaxTableBytes + 1024);
-  EXPECT_EQ(grouping.size(), 1U);
+  EXPECT_EQ(std::move(grouping).Finish().value()->arrays().size(), 1U);
 }
 
 TEST(ParameterGroupingTest, ParametersAreBounded) {
@@ -46,7 +46,7 @@ TEST(ParameterGroupingTest, ParametersAreBounded) {
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_GT(accepted, 700'000U);
-  EXPECT_EQ(grouping.size(), accepted);
+  EXPECT_EQ(std::move(grouping).Finish().value()->arrays().size(), accepted);
 }
 
 TEST(ParameterGroupingTest, ManyPartsOfOneByteMakeOneTensor) {

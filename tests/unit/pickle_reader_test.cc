@@ -116,8 +116,8 @@ TEST(PickleTest, ReadsInstances) {
   EXPECT_EQ(pickle->Integer(pickle->Items(pickle->Arguments(node))[0]), 7);
   EXPECT_EQ(pickle->State(node).kind, PickleKind::kDict);
   EXPECT_TRUE(pickle->HasPairs(node));
-  ASSERT_EQ(pickle->Entries(node).size(), 2);
-  EXPECT_EQ(pickle->Integer(pickle->Entries(node)[1]), 2);
+  ASSERT_EQ(pickle->Items(node).size(), 2);
+  EXPECT_EQ(pickle->Integer(pickle->Items(node)[1]), 2);
   EXPECT_EQ(Shown("cm\nC\n)\x81(NNe"), "m.C(..)");
 }
 
