@@ -24,7 +24,7 @@ class ItemsAhead {
   ItemsAhead(const FileBytes& file, std::span<const DcpArray> arrays)
       : file_(file), arrays_(arrays), most_(std::max<uint64_t>(file.bytes_ahead / kOfItem, 1)) {}
 
-  // Asks for items up to some behind `next`, which is read next.
+  // Asks for items up to some behind `next`, which is read next: all of its bytes are asked for.
   Status Reach(size_t next) {
     for (; asked_ < arrays_.size() && asked_ < next + most_; ++asked_) {
       const ByteRange item = arrays_[asked_].range();
@@ -33,7 +33,8 @@ class ItemsAhead {
       RESHARD_RETURN_IF_ERROR(Add({item.offset, head}));
       RESHARD_RETURN_IF_ERROR(Add({item.end() - tail, tail}));
     }
-    return asked_ == arrays_.size() ? Flush() : Status();
+    const bool is_needed = open_.offset < arrays_[next].range().end();
+    return is_needed || asked_ == arrays_.size() ? Flush() : Status();
   }
 
  private:
