@@ -421,7 +421,10 @@ Result<bool> MayStateCrc(const FileBytes& file) {
     // A small file's contents are in the block, too.
     const std::string_view text(reinterpret_cast<const char*>(block.data()),
                                 std::min(block.size(), kLengthBytes + header - begin));
-    if (text.find(kSafetensorsCrc) != std::string_view::npos) return true;
+    if (text.find(kSafetensorsCrc) != std::string_view::npos ||
+        text.find('\\') != std::string_view::npos) {
+      return true;
+    }
     const uint64_t end = begin + block.size();
     if (end >= kLengthBytes + header) return false;
     begin = end - kOverlap;

@@ -182,12 +182,14 @@ TEST(CoveredByCrcTest, OfSafetensorsAreTheContents) {
     std::string bytes(1, static_cast<char>(header.size()));
     return bytes + std::string(7, '\0') + header + "xyz";
   };
-  const std::string with = file(R"("crc_num":"7")");
-  const auto covered = Covered(with);
-  ASSERT_TRUE(covered.ok()) << covered.status().message();
-  EXPECT_EQ(*covered, 3U);
-  EXPECT_EQ(*Covered(file(R"("a":"crc_num")")), std::nullopt);
-  EXPECT_EQ(*Covered(file(R"("a":"b")")), std::nullopt);
+  for (const std::string_view with : {R"("crc_num":"7")", R"("crc\u005fnum":"7")"}) {
+    const auto covered = Covered(file(with));
+    ASSERT_TRUE(covered.ok()) << covered.status().message();
+    EXPECT_EQ(*covered, 3U) << with;
+  }
+  for (const std::string_view without : {R"("a":"crc_num")", R"("a":"b")", R"("a\u005f":"b")"}) {
+    EXPECT_EQ(*Covered(file(without)), std::nullopt) << without;
+  }
   for (const std::string_view wrong : {"-1", "4294967296", "7 ", "", "x"}) {
     const auto refused = Covered(file(R"("crc_num":")" + std::string(wrong) + '"'));
     EXPECT_EQ(refused.status().code(), StatusCode::kCorrupt) << wrong;
