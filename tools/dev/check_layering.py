@@ -25,16 +25,11 @@ class Layering:
         direct = {}
         self.public_only = {}  # modules to those whose other headers they may include, too
         self.restricted = []  # (pattern, modules)
-        self.todo = {}  # (module, included module) -> how many includes are still to go
-        self.left = collections.Counter()
         for line in text.splitlines():
             line = line.split("#")[0].strip()
             if "<-" in line:
                 module, _, arrows = line.partition("<-")
                 arrows, _, note = arrows.partition(",")
-                if module.startswith("todo "):
-                    self.todo[module.split()[1], arrows.strip()] = int(note)
-                    continue
                 direct[module.strip()] = arrows.split()
                 if found := re.fullmatch(r" public headers (?:and ([\w ]+) )?only", note):
                     self.public_only[module.strip()] = set((found[1] or "").split())
@@ -125,11 +120,7 @@ def check_includes(name, text, module, layering, owners, errors):
                 continue
         if target is None:
             errors.append(f'{where}: "{included}" is no header of a module, named from the root')
-        elif target in layering.reachable[module]:
-            continue
-        elif (module, target) in layering.todo:
-            layering.left[module, target] += 1
-        else:
+        elif target not in layering.reachable[module]:
             errors.append(f"{where}: {module} must not include {target} ({included})")
 
 
@@ -226,10 +217,6 @@ def check(root, table):
             check_includes(name, path.read_text(), module, layering, owners, errors)
         elif not name.startswith(("tools/", "include/")):
             errors.append(f"{name}: module {module} is not in layering.txt")
-    for (module, target), count in layering.todo.items():
-        left = layering.left[module, target]
-        if left != count:
-            errors.append(f"layering.txt: todo {module} <- {target}: expected {count} includes, found {left}")
     check_cmake(root, layering, errors)
     check_names(root, errors)
     check_unnamed(root, errors)
