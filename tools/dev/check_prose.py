@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Counts patterns that make English hard to read, and fails if there are more than the limits allow.
 
-Usage: check_prose.py [--list GROUP] [--lower] [ROOT]
+Usage: check_prose.py [--list GROUP] [ROOT]
 
   --list GROUP  prints the sentences of a group that have a pattern, by file
-  --lower       lowers the bounds in prose_limits.txt to the present figures
 
 Figures are for 1,000 words of a group as a whole; `wide` is for 1,000 lines. The patterns:
 
@@ -13,8 +12,6 @@ Figures are for 1,000 words of a group as a whole; `wide` is for 1,000 lines. Th
   of-it     "of it", "of them", "of these"
   long      sentences of more than 28 words
   wide      lines of Markdown over 100 columns, tables left out
-
-prose_limits.txt has the bounds of groups that do not keep the limits yet. Bounds only go down.
 """
 
 import argparse
@@ -22,8 +19,6 @@ import collections
 import pathlib
 import re
 import sys
-
-BOUNDS = pathlib.Path(__file__).resolve().parent / "prose_limits.txt"
 
 PATTERNS = {
     "headless": re.compile(
@@ -152,18 +147,7 @@ def groups_of(root):
     return groups
 
 
-def read_bounds(text):
-    """Bounds by group and pattern, of lines such as `comments: headless 28.4`."""
-    bounds = {}
-    for line in text.splitlines():
-        if line := line.split("#")[0].strip():
-            group, figure = line.split(":")
-            name, bound = figure.split()
-            bounds[group, name] = float(bound)
-    return bounds
-
-
-def check(groups, bounds):
+def check(groups):
     """Returns errors, and figures by group and pattern."""
     errors, figures = [], {}
     for group, limits in LIMITS.items():
@@ -171,30 +155,15 @@ def check(groups, bounds):
         for name, limit in limits.items():
             figure = round(found.get(name, 0), 1)
             figures[group, name] = figure
-            bound = max(limit, bounds.get((group, name), limit))
-            if figure > bound:
-                errors.append(f"{group}: {name} {figure} for 1,000, at most {bound:g} are allowed: --list '{group}'")
-    unknown = bounds.keys() - figures.keys()
-    errors.extend(f"prose_limits.txt: no such figure: {group}: {name}" for group, name in unknown)
+            if figure > limit:
+                errors.append(f"{group}: {name} {figure} for 1,000, at most {limit} are allowed: --list '{group}'")
     return errors, figures
-
-
-def lowered(text, figures):
-    """The text of prose_limits.txt with bounds that are no higher than the present figures."""
-    lines = []
-    for line in text.splitlines(keepends=True):
-        for (group, name), bound in read_bounds(line).items():
-            figure = min(bound, figures[group, name])
-            line = f"{group}: {name} {figure:g}\n" if figure > LIMITS[group][name] else ""
-        lines.append(line)
-    return "".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", choices=LIMITS, metavar="GROUP")
-    parser.add_argument("--lower", action="store_true")
-    parser.add_argument("root", nargs="?", type=pathlib.Path, default=BOUNDS.parents[2])
+    parser.add_argument("root", nargs="?", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
     arguments = parser.parse_args()
     groups = groups_of(arguments.root.resolve())
     if arguments.list:
@@ -203,14 +172,11 @@ def main():
             if found := group.patterns_in(sentence):
                 print(f"{path}: {', '.join(found)}: {sentence}")
         return 0
-    text = BOUNDS.read_text(encoding="utf-8")
-    errors, figures = check(groups, read_bounds(text))
+    errors, figures = check(groups)
     for group in LIMITS:
         print(f"{group}: " + ", ".join(f"{name} {figures[group, name]:g}" for name in LIMITS[group]))
     for error in errors:
         print(error)
-    if arguments.lower:
-        BOUNDS.write_text(lowered(text, figures), encoding="utf-8")
     return 1 if errors else 0
 
 

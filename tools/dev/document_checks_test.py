@@ -29,8 +29,8 @@ class Tree(unittest.TestCase):
 
 
 class CheckProseTest(Tree):
-    def figures(self, bounds=""):
-        return check_prose.check(check_prose.groups_of(self.root), check_prose.read_bounds(bounds))
+    def figures(self):
+        return check_prose.check(check_prose.groups_of(self.root))
 
     def test_counts_each_pattern_by_group(self):
         self.write(DOCS / "page.md", HEADLESS + "None of it is known. " + "word " * 29 + "ends.\n\n" + "x" * 101 + "\n")
@@ -63,18 +63,6 @@ class CheckProseTest(Tree):
         self.assertTrue(self.figures()[0])
         self.write(DOCS / "good.md", (PLAIN.strip() + "\n") * 100)
         self.assertEqual(self.figures()[0], [])
-
-    def test_a_bound_allows_a_group_its_present_figure_and_no_more(self):
-        self.write("src/base/a.h", f"// {HEADLESS} {PLAIN}\n")
-        figure = self.figures()[1]["comments", "headless"]
-        self.assertEqual(self.figures(f"comments: headless {figure}\n")[0], [])
-        self.assertTrue(self.figures(f"comments: headless {figure - 1}\n")[0])
-        self.assertTrue(self.figures("comment: headless 1\n")[0])
-
-    def test_bounds_are_only_lowered(self):
-        figures = {("comments", "headless"): 7.5, ("comments", "nothing"): 0.5, ("comments", "of-it"): 9.0}
-        text = "# words\ncomments: headless 28.4\ncomments: nothing 5\ncomments: of-it 6\n"
-        self.assertEqual(check_prose.lowered(text, figures), "# words\ncomments: headless 7.5\ncomments: of-it 6\n")
 
 
 class CheckLinksTest(Tree):
