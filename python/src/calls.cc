@@ -122,11 +122,11 @@ constexpr Keyword<ReportCall> kReport[] = {
     {"param", [](ReportCall& o, nb::handle v) { Set(o.parameters, v); }},
 };
 
-std::string PageOf(const ReportContent& content, const nb::dict& words, std::string_view run = {}) {
+std::string PageOf(const LayoutReport& layout, const nb::dict& words, std::string_view run = {}) {
   const auto in_words = [own = WordsOf(words)](std::string_view message) {
     return InWords(message, FrontEnd::kPython, own);
   };
-  return ReportPage(content, in_words, run);
+  return ReportPage(layout, in_words, run);
 }
 
 // The path that the report of a call repeats.
@@ -163,7 +163,7 @@ nb::object ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& 
   const FileUse use;
   ConvertCall options;
   Fill<ConvertCall>(options, keywords, kConvertCall, {kConversion<ConvertCall>, kPage});
-  std::optional<ReportContent> content;
+  std::optional<LayoutReport> layout;
   const ConvertReport report =
       RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ConvertReport> {
         SetWatched(options.run, run);
@@ -174,19 +174,19 @@ nb::object ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& 
           if (!stays.ok()) return stays;
           const Status free = CheckReport(options.report, options.force, options.target.folder);
           if (!free.ok()) return free;
-          Result<ReportContent> made = MakeReportContent({options, {}});
+          Result<LayoutReport> made = MakeLayoutReport({options, {}});
           if (!made.ok()) return made.status();
-          content = *std::move(made);
+          layout = *std::move(made);
           options.record_timeline = true;
         }
         Result<ConvertReport> made = Convert(options);
         if (!made.ok()) return WithLauncherHint(made.status(), options.shard);
         return made;
       });
-  if (content) {
+  if (layout) {
     const std::string run =
         TimelineSection(*report.timeline, {report.memory_planned, report.memory_limit});
-    const Status drawn = WriteReport(options.report, PageOf(*content, words, run), options.force);
+    const Status drawn = WriteReport(options.report, PageOf(*layout, words, run), options.force);
     if (!drawn.ok()) {
       throw StatusError(drawn.WithMessage(
           "the conversion is done, but its report is not written: " + drawn.message()));
@@ -200,20 +200,19 @@ nb::object Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
   const FileUse use;
   ReportCall options;
   Fill<ReportCall>(options, keywords, kReportCall, {kConversion<ReportCall>, kReport});
-  const ReportContent content =
-      RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ReportContent> {
+  const LayoutReport layout =
+      RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<LayoutReport> {
         SetWatched(options.run, run);
         FileUse joined(use);
         const Status stays = joined.AddOutput(options.output);
         if (!stays.ok()) return stays;
         const Status free = CheckReport(options.output, options.force, "");
         if (!free.ok()) return free;
-        return MakeReportContent({options, options.parameters});
+        return MakeLayoutReport({options, options.parameters});
       });
-  const std::string page = PageOf(content, words);
+  const std::string page = PageOf(layout, words);
   Check(WriteReport(options.output, page, options.force));
-  return ReportOf(WrittenPage{page.size(), content.layout.plan.warnings}, {.place = options.output},
-                  words);
+  return ReportOf(WrittenPage{page.size(), layout.plan.warnings}, {.place = options.output}, words);
 }
 
 // Adds a function (keywords, jobs, watch, words) that calls `call`. The tables make the options

@@ -265,6 +265,7 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   LayoutSums sums(SourceSums(source), TargetSums(source.rule(), opened.made), std::move(ranks));
 
   LayoutReport report;
+  report.path = conversion.source.path;
   report.planned = true;
   PlanFindings findings;
   const Target& target = opened.target();
@@ -279,8 +280,10 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(
       report.drawn, MakeDeviceGrids(source, opened.made, report, findings, options.parameters));
   report.step = StepText(source.step());
+  if (source.rule().source() != nullptr) report.source.layout = *source.rule().source();
   report.source.strategy = source.spec().strategy.path();
   report.source.is_folder = source.tensors().ranks().is_folder;
+  if (source.rule().target() != nullptr) report.target.layout = *source.rule().target();
   report.target.strategy = conversion.target.strategy.path();
   report.target.is_folder = is_folder;
   return report;
@@ -304,6 +307,7 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   }
   RESHARD_ASSIGN_OR_RETURN(const RankFiles found, FilesOf(options.conversion));
   LayoutReport report;
+  report.path = options.conversion.source.path;
   report.plan.warnings = found.warnings;
   report.plan.notes = found.notes;
   const int64_t first = found.files.front().rank;

@@ -10,12 +10,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "reshard/tensor.h"
 
 namespace reshard {
@@ -35,9 +37,10 @@ struct FileBin {
 };
 
 struct LayoutSide {
-  std::string strategy;    // as it was named; empty: full tensors
-  bool is_folder = false;  // of full tensors: its files are counted as ranks are
-  int64_t first_rank = 0;  // not 0 if a stage is converted alone
+  std::optional<Strategy> layout;  // also one made for a cluster; none: full tensors
+  std::string strategy;            // the file of `layout`, as it was named, if there is one
+  bool is_folder = false;          // of full tensors: its files are counted as ranks are
+  int64_t first_rank = 0;          // not 0 if a stage is converted alone
   int64_t stages = 1;
   int64_t devices_per_stage = 1;
   std::vector<FileBin> by_rank;   // ascending; equally many ranks in each, except in the last
@@ -91,6 +94,7 @@ struct ParameterCuts : TensorInfo {
 };
 
 struct LayoutReport {
+  std::string path;      // of the source, as it was named
   bool planned = false;  // else there was no strategy, and only the source's files are known
   PlanReport plan;       // memory and space left out; without a plan warnings and sources only
   std::string step;      // EPOCH_STEP, if the names of the source's files have it

@@ -221,6 +221,28 @@ TEST_F(LayoutReportTest, RenamedParametersAreDrawnAndCountedAsBefore) {
   }
 }
 
+TEST_F(LayoutReportTest, EachSideHasItsLayout) {
+  TargetSpec& target = options_.conversion.target;
+  const auto made = Strategy::Make({{"net.w", MakeLayout({3}, {{-1, 0}})}});
+  ASSERT_TRUE(made.ok());
+  for (const bool by_value : {false, true}) {
+    if (by_value) target.strategy = *made;
+    const auto report = MakeLayoutReport(options_);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->path, options_.conversion.source.path);
+    ASSERT_TRUE(report->source.layout && report->target.layout);
+    EXPECT_EQ(report->source.layout->ranks(), 4);
+    EXPECT_EQ(report->target.layout->ranks(), 3);
+    EXPECT_EQ(report->target.strategy, target.strategy.path());
+  }
+  target.strategy = {};
+  target.cluster.tensor_parallel = 2;
+  const auto report = MakeLayoutReport(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->target.layout->ranks(), 2);
+  EXPECT_EQ(report->target.strategy, "");
+}
+
 TEST_F(LayoutReportTest, TheLargestParameterThatIsCutIsDrawn) {
   const auto report = MakeLayoutReport(options_);
   ASSERT_TRUE(report.ok());

@@ -38,14 +38,14 @@ std::string IoInWords(const ConvertReport::IoUsed& io) {
                            "written with buffers"));
 }
 
-// The content of the page `path` about layouts. Errors: as MakeReportContent and CheckReport.
-Result<ReportContent> ContentBefore(const ConvertOptions& options, const std::string& path) {
+// The report of layouts for the page `path`. Errors: as MakeLayoutReport and CheckReport.
+Result<LayoutReport> LayoutBefore(const ConvertOptions& options, const std::string& path) {
   const Status free = CheckReport(path, options.force, options.target.folder);
   if (!free.ok()) return free;
   const StopOnSignal stop;
   LayoutReportOptions layout{options, {}};
   layout.conversion.run.stop = stop.token();
-  return MakeReportContent(layout);
+  return MakeLayoutReport(layout);
 }
 
 // There is no rate for bytes that an earlier run wrote.
@@ -130,13 +130,13 @@ int ConvertCommand::ConvertOne() {
   const MindFormersSpelling& mindformers = arguments_.mindformers();
   const Status world_size = mindformers.CheckWorldSize(options.target);
   if (!world_size.ok()) return Fail(world_size);
-  std::optional<ReportContent> content;
+  std::optional<LayoutReport> layout;
   const Status stays = file_use().AddOutput(page_);
   if (!stays.ok()) return Fail(stays);
   if (!page_.empty()) {  // first, so that its errors come before any write
-    Result<ReportContent> made = ContentBefore(options, page_);
+    Result<LayoutReport> made = LayoutBefore(options, page_);
     if (!made.ok()) return Fail(made.status());
-    content = *std::move(made);
+    layout = *std::move(made);
     options.record_timeline = true;
   }
   std::set<std::string> told;
@@ -147,13 +147,13 @@ int ConvertCommand::ConvertOne() {
   Result<ConvertReport> report = CallStoppable(options, progress_style(), Convert);
   if (!report.ok()) return Fail(WithLauncherHint(report.status(), options.shard));
   if (auto warning = mindformers.RanksLeftOut()) report->warnings.push_back(*std::move(warning));
-  if (content) {
+  if (layout) {
     const std::string run =
         TimelineSection(*report->timeline, {report->memory_planned, report->memory_limit});
     const Status drawn =
         WriteReport(page_,
                     ReportPage(
-                        *content, [](auto message) { return AsTyped(message); }, run),
+                        *layout, [](auto message) { return AsTyped(message); }, run),
                     options.force);
     if (!drawn.ok()) {
       return Fail(drawn.WithMessage(fmt::format(

@@ -43,11 +43,11 @@ int ReportCommand::Run() {
   if (!free.ok()) return Fail(free);
   const StopOnSignal stop;
   options_.conversion.run.stop = stop.token();
-  const Result<ReportContent> content = MakeReportContent(options_);
-  if (!content.ok()) return Fail(content.status());
-  const std::vector<Warning>& warnings = content->layout.plan.warnings;
+  const Result<LayoutReport> report = MakeLayoutReport(options_);
+  if (!report.ok()) return Fail(report.status());
+  const std::vector<Warning>& warnings = report->plan.warnings;
   PrintWarnings(warnings);
-  const std::string page = ReportPage(*content, [](auto message) { return AsTyped(message); });
+  const std::string page = ReportPage(*report, [](auto message) { return AsTyped(message); });
   const Status written = WriteReport(output_, page, conversion.force);
   if (!written.ok()) return Fail(written);
   if (json()) PrintReport(WrittenPage{page.size(), warnings}, {.place = output_});

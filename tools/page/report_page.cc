@@ -36,17 +36,11 @@ std::string FirstOf(std::string_view which, size_t all) {
   return all <= kMostRows ? std::string() : fmt::format(", {} {} of {}", which, kMostRows, all);
 }
 
-Result<std::string> LayoutInWords(const std::string& path) {
-  if (path.empty()) return std::string("full tensors");
-  const Result<Strategy> strategy = ReadStrategy(path);
-  if (!strategy.ok()) return strategy.status();
-  return StrategyInWords(*strategy);
-}
-
-std::string SideHtml(const LayoutSide& side, std::string_view layout) {
+std::string SideHtml(const LayoutSide& side) {
   const int64_t ranks = side.stages * side.devices_per_stage;
   if (side.is_folder) return FormatCount(static_cast<uint64_t>(ranks), "file") + " of full tensors";
-  std::string out = FormatCount(static_cast<uint64_t>(ranks), "rank") + ": " + EscapeHtml(layout);
+  std::string out = FormatCount(static_cast<uint64_t>(ranks), "rank") + ": ";
+  out += side.layout ? EscapeHtml(StrategyInWords(*side.layout)) : "full tensors";
   if (!side.strategy.empty()) out += fmt::format(" ({})", NameHtml(side.strategy));
   return out;
 }
@@ -196,13 +190,12 @@ footer { margin-top: 48px; color: var(--muted); font-size: 13px; }
 </style>
 )";
 
-std::string TotalsSection(const ReportContent& content) {
-  const LayoutReport& report = content.layout;
+std::string TotalsSection(const LayoutReport& report) {
   HtmlTable table("totals", "Totals", {"", ""});
   if (!report.step.empty()) table.AddRow({"epoch_step", EscapeHtml(report.step)});
   if (report.planned) {
-    table.AddRow({"source", SideHtml(report.source, content.source_layout)});
-    table.AddRow({"target", SideHtml(report.target, content.target_layout)});
+    table.AddRow({"source", SideHtml(report.source)});
+    table.AddRow({"target", SideHtml(report.target)});
   } else {
     table.AddRow({"files", FormatCount(report.plan.sources.size(), "file")});
   }
@@ -348,26 +341,15 @@ std::string WarningsSection(const std::vector<Warning>& warnings, const WordsOfM
 
 }  // namespace
 
-Result<ReportContent> MakeReportContent(const LayoutReportOptions& options) {
-  Result<LayoutReport> layout = MakeLayoutReport(options);
-  if (!layout.ok()) return layout.status();
-  const auto source = LayoutInWords(options.conversion.source.strategy.path());
-  if (!source.ok()) return source.status();
-  const auto target = LayoutInWords(options.conversion.target.strategy.path());
-  if (!target.ok()) return target.status();
-  return ReportContent{options.conversion.source.path, *std::move(layout), *source, *target};
-}
-
-std::string ReportPage(const ReportContent& content, const WordsOfMessage& words,
+std::string ReportPage(const LayoutReport& report, const WordsOfMessage& words,
                        std::string_view run) {
-  const LayoutReport& report = content.layout;
   std::string page(kHead);
   const std::string_view title = run.empty() ? "Layout report" : "Conversion report";
-  page += fmt::format("<title>{}: {}</title>\n", title, EscapeHtml(content.source));
+  page += fmt::format("<title>{}: {}</title>\n", title, EscapeHtml(report.path));
   page += kStyle;
   page += fmt::format("</head>\n<body>\n<main>\n<h1>{}</h1>\n<p>{}</p>\n", title,
-                      NameHtml(content.source));
-  page += TotalsSection(content);
+                      NameHtml(report.path));
+  page += TotalsSection(report);
   page += WarningsSection(report.plan.warnings, words);
   page += run;
   page += ParametersSection(report);

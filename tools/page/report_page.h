@@ -10,22 +10,12 @@
 
 namespace reshard {
 
-struct ReportContent {
-  std::string source;  // as it was named
-  LayoutReport layout;
-  std::string source_layout;  // the strategies in words
-  std::string target_layout;
-};
-
-// Errors: as MakeLayoutReport and ReadStrategy.
-Result<ReportContent> MakeReportContent(const LayoutReportOptions& options);
-
 // Replaces the names of options in a message by the front end's.
 using WordsOfMessage = std::function<std::string(std::string_view message)>;
 
-// Returns the page; the same bytes for the same content. `run` is a section about a run, or empty;
+// Returns the page; the same bytes for the same report. `run` is a section about a run, or empty;
 // the title depends on it.
-std::string ReportPage(const ReportContent& content, const WordsOfMessage& words,
+std::string ReportPage(const LayoutReport& report, const WordsOfMessage& words,
                        std::string_view run = {});
 
 }  // namespace reshard
