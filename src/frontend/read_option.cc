@@ -79,7 +79,7 @@ Result<uint64_t> SizeOf(const std::string& text, bool decimal) {
   }
   std::string unit = text.substr(digits + (decimals.empty() ? 0 : decimals.size() + 1));
   for (char& letter : unit) letter = static_cast<char>(std::toupper(letter));
-  const bool is_decimal = decimal && unit.size() == 2;
+  const bool is_decimal = decimal && unit.size() == 2 && unit.ends_with('B');
   if (unit.size() > 1 && unit.ends_with('B')) unit.pop_back();
   if (unit.size() > 1 && unit.ends_with('I')) unit.pop_back();
   const bool bare = unit.empty() || unit == "B";

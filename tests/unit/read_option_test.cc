@@ -66,7 +66,13 @@ TEST(ReadOption, SizesHaveUnits) {
   EXPECT_EQ(Value<uint64_t>("memory_limit", {"1.5GB"}), 3 * kKiB * kKiB * kKiB / 2);
   EXPECT_EQ(Value<uint64_t>("memory_limit", {"77"}), 77U);
   EXPECT_EQ(Value<uint64_t>("shard_size", {"5GB"}), 5'000'000'000U);
-  EXPECT_EQ(Value<uint64_t>("shard_size", {"5GiB"}), 5 * kKiB * kKiB * kKiB);
+  for (const char* text : {"5GiB", "5Gi", "5G", "5gi"}) {
+    EXPECT_EQ(Value<uint64_t>("shard_size", {text}), 5 * kKiB * kKiB * kKiB) << text;
+  }
+  EXPECT_EQ(Value<uint64_t>("part_size", {"3Ki"}), 3 * kKiB);
+  EXPECT_EQ(Value<uint64_t>("part_size", {"3KiB"}), 3 * kKiB);
+  EXPECT_EQ(Value<uint64_t>("part_size", {"3Mi"}), 3 * kKiB * kKiB);
+  EXPECT_EQ(Value<uint64_t>("part_size", {"3KB"}), 3000U);
   ExpectRefused("memory_limit", {"0"}, "more than 0");
   for (const char* text : {"", "M", "1X", "1.5", "-1", "1.M", "10000000G", "1 M"}) {
     ExpectRefused("memory_limit", {text}, "has to be a size such as 200M or 1.5G");
