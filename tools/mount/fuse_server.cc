@@ -59,19 +59,25 @@ struct OpenFile {
 
 OpenFile* OpenFileOf(const fuse_file_info& info) { return reinterpret_cast<OpenFile*>(info.fh); }
 
-// libfuse's message about a failed mount, which would otherwise go to standard error.
-std::string& SaidByLibrary() {
-  static std::string text;
-  return text;
+// libfuse's last message, which would otherwise go to standard error. Any thread.
+struct LibraryWords {
+  std::mutex mutex;
+  std::string last;
+};
+
+LibraryWords& SaidByLibrary() {
+  static LibraryWords said;
+  return said;
 }
 
 __attribute__((format(printf, 2, 0))) void NoteSaid(fuse_log_level /*level*/, const char* format,
                                                     va_list values) {
   char line[512];
   std::vsnprintf(line, sizeof(line), format, values);
-  std::string& said = SaidByLibrary();
-  if (said.empty()) said = line;
-  while (said.ends_with('\n')) said.pop_back();
+  LibraryWords& said = SaidByLibrary();
+  const std::lock_guard lock(said.mutex);
+  said.last = line;
+  while (said.last.ends_with('\n')) said.last.pop_back();
 }
 
 class FuseServer {
@@ -334,8 +340,10 @@ Status FuseServer::Serve() {
       fuse_session_new(&arguments, &Operations(), sizeof(fuse_lowlevel_ops), this),
       fuse_session_destroy);
   const auto failure = [&](std::string_view what) {
-    return IoError(fmt::format("{}: {}{}{}", request_.folder, what,
-                               SaidByLibrary().empty() ? "" : ": ", SaidByLibrary()));
+    LibraryWords& said = SaidByLibrary();
+    const std::lock_guard lock(said.mutex);
+    return IoError(
+        fmt::format("{}: {}{}{}", request_.folder, what, said.last.empty() ? "" : ": ", said.last));
   };
   if (session == nullptr) return failure("cannot be mounted");
   if (fuse_set_signal_handlers(session.get()) != 0) return failure("cannot wait for signals");
