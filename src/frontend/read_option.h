@@ -17,7 +17,8 @@ namespace reshard {
 // or "false"; for a kSwitchOrFile without a path, "". Reads files with names, and keys from their
 // places. Errors:
 //   kInvalidArgument: a message such as "has to be ...; found ...", to be put behind the option's
-//   name for files those of ReadRenames and EncryptionKey, with complete messages
+//     name
+//   for files those of ReadRenames and EncryptionKey, with complete messages
 Result<OptionValue> ReadOption(const Option& option, std::span<const std::string> texts);
 
 // Returns the patterns between the commas of `text`. A comma in [...] or behind a backslash belongs

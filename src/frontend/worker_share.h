@@ -1,8 +1,6 @@
 // The share of a conversion that a process does, from the environment of its launcher.
 //
 // Pure; any thread.
-//
-// Implemented in src/base.
 #ifndef RESHARD_SRC_FRONTEND_WORKER_SHARE_H_
 #define RESHARD_SRC_FRONTEND_WORKER_SHARE_H_
 
