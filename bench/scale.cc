@@ -80,8 +80,10 @@ Result<Strategy> ParseStages(const Stages& stages, const std::string& path, bool
   double seconds = 0;
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     const auto number = static_cast<int64_t>(stage);
-    const std::string text =
-        json ? EncodeStrategyJson(stages[stage], number) : EncodeStrategy(stages[stage], number);
+    RESHARD_ASSIGN_OR_RETURN(
+        const std::string text,
+        EncodeStage(stages[stage], number,
+                    json ? StrategyEncoding::kJson : StrategyEncoding::kProtobuf));
     bytes += text.size();
     const Stopwatch watch;
     RESHARD_ASSIGN_OR_RETURN(StrategyFile file,

@@ -212,9 +212,10 @@ Result<uint64_t> WriteSample(const SampleOptions& options) {
   uint64_t bytes = 0;
   int64_t stage = 0;
   for (const auto& parameters : stages) {
+    const auto encoding = options.json ? StrategyEncoding::kJson : StrategyEncoding::kProtobuf;
+    RESHARD_ASSIGN_OR_RETURN(const std::string strategy, EncodeStage(parameters, stage, encoding));
     RESHARD_RETURN_IF_ERROR(strategies.WriteFile(
-        fmt::format("strategy_{}.{}", stage, options.json ? "json" : "ckpt"),
-        options.json ? EncodeStrategyJson(parameters, stage) : EncodeStrategy(parameters, stage)));
+        fmt::format("strategy_{}.{}", stage, options.json ? "json" : "ckpt"), strategy));
     for (int64_t rank = 0; rank < devices && !options.strategy_only; ++rank) {
       RESHARD_ASSIGN_OR_RETURN(const OutputDirectory rank_folder,
                                folder.MakeFolder(fmt::format("rank_{}", stage * devices + rank)));

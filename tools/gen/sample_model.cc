@@ -1,7 +1,6 @@
 #include "tools/gen/sample_model.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cstring>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include "src/base/status_macros.h"
 #include "src/mindspore/layout_grid.h"
+#include "src/mindspore/strategy_writer.h"
 #include "src/source/shard_grid.h"
 #include "src/tensor/byte_box.h"
 
@@ -181,58 +181,6 @@ void AddLlama(const SampleModel& model, int64_t stage, int64_t first, int64_t en
   }
 }
 
-// MindSpore stores how operators are cut too. One is enough here: conversions take the number of
-// the stage from it.
-constexpr std::string_view kNodeName = "MatMul-op0";
-
-void AppendVarint(uint64_t number, std::string& out) {
-  for (; number >= 0x80; number >>= 7) out.push_back(static_cast<char>(number | 0x80));
-  out.push_back(static_cast<char>(number));
-}
-
-void AppendNumber(int field, int64_t number, std::string& out) {
-  out.push_back(static_cast<char>(field << 3));
-  AppendVarint(static_cast<uint64_t>(number), out);
-}
-
-void AppendBytes(int field, std::string_view bytes, std::string& out) {
-  out.push_back(static_cast<char>(field << 3 | 2));
-  AppendVarint(bytes.size(), out);
-  out += bytes;
-}
-
-// A message with the single field `repeated dim = 1`.
-std::string Dims(const std::vector<int64_t>& dims) {
-  std::string out;
-  for (const int64_t dim : dims) AppendNumber(1, dim, out);
-  return out;
-}
-
-std::string StrategyItem(int64_t stage) {
-  std::string strategys;
-  AppendNumber(1, stage, strategys);
-  AppendBytes(2, Dims({1, 1}), strategys);
-  std::string item;
-  AppendBytes(1, kNodeName, item);
-  AppendBytes(2, strategys, item);
-  return item;
-}
-
-std::string LayoutItem(const std::string& name, const ParameterLayout& layout) {
-  std::string layouts;
-  AppendBytes(1, Dims(layout.device_matrix), layouts);
-  for (const auto& map : layout.tensor_map) AppendBytes(2, Dims(map), layouts);
-  AppendBytes(3, "", layouts);  // param_split_shape and indices_offset
-  AppendBytes(4, "", layouts);
-  AppendNumber(5, layout.field, layouts);
-  AppendNumber(6, layout.opt_weight_shard_step, layouts);
-  AppendNumber(7, layout.opt_weight_shard_size, layouts);
-  std::string item;
-  AppendBytes(1, name, item);
-  AppendBytes(2, layouts, item);
-  return item;
-}
-
 }  // namespace
 
 Result<std::vector<std::vector<SampleParameter>>> MakeStages(const SampleModel& model) {
@@ -260,30 +208,14 @@ Result<std::vector<std::vector<SampleParameter>>> MakeStages(const SampleModel& 
   return stages;
 }
 
-std::string EncodeStrategy(const std::vector<SampleParameter>& parameters, int64_t stage) {
-  std::string out;
-  AppendNumber(1, stage, out);
-  AppendBytes(2, StrategyItem(stage), out);
+Result<std::string> EncodeStage(const std::vector<SampleParameter>& parameters, int64_t stage,
+                                StrategyEncoding encoding) {
+  std::vector<NamedLayout> layouts;
   for (const SampleParameter& parameter : parameters) {
-    if (parameter.layout) AppendBytes(3, LayoutItem(parameter.name, *parameter.layout), out);
+    if (parameter.layout) layouts.push_back({parameter.name, *parameter.layout});
   }
-  return out;
-}
-
-std::string EncodeStrategyJson(const std::vector<SampleParameter>& parameters, int64_t stage) {
-  std::vector<std::string> items;
-  for (const auto& [name, dtype, full_shape, layout, constant] : parameters) {
-    if (!layout) continue;
-    items.push_back(fmt::format(
-        R"("{}": {{"dev_matrix": {}, "tensor_map": {}, "tensor_shape": {}, "field": {}, )"
-        R"("opt_weight_shard_step": {}, "opt_weight_shard_size": {}}})",
-        name, layout->device_matrix, layout->tensor_map[0], full_shape, layout->field,
-        layout->opt_weight_shard_step, layout->opt_weight_shard_size));
-  }
-  return fmt::format(
-      R"({{"current_stage": {0}, "parallel_strategy_item": {{"{1}": {{"stage": {0}, )"
-      R"("parallel_strategy": [[1, 1]]}}}}, "parallel_layout_item": {{{2}}}}})",
-      stage, kNodeName, fmt::join(items, ", "));
+  RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, Strategy::Make(layouts, stage));
+  return EncodeStrategy(strategy, encoding);
 }
 
 }  // namespace reshard

@@ -13,6 +13,7 @@
 #include "reshard/status.h"
 #include "reshard/strategy.h"
 #include "reshard/tensor.h"
+#include "src/mindspore/strategy_codec.h"
 
 namespace reshard {
 
@@ -63,10 +64,10 @@ struct SampleParameter {
 // fewer layers, or matrices, than stages.
 Result<std::vector<std::vector<SampleParameter>>> MakeStages(const SampleModel& model);
 
-// Return the strategy file of a stage, names without stage prefix, as a rank of that stage saves it
-// during training: protobuf, or JSON as Python's json.dumps writes it.
-std::string EncodeStrategy(const std::vector<SampleParameter>& parameters, int64_t stage);
-std::string EncodeStrategyJson(const std::vector<SampleParameter>& parameters, int64_t stage);
+// Returns the strategy file of a stage, names without stage prefix. Errors: as Strategy::Make and
+// EncodeStrategy.
+Result<std::string> EncodeStage(const std::vector<SampleParameter>& parameters, int64_t stage,
+                                StrategyEncoding encoding);
 
 }  // namespace reshard
 
