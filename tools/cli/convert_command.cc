@@ -114,14 +114,22 @@ int ConvertCommand::Run() {
         fmt::format("--report: one page draws one conversion; {} has {} files, give one",
                     PrintableName(arguments_.mindformers().source()), each->size())));
   }
+  if (each->size() < 2) {
+    if (!each->empty()) arguments_.SetMindFormers(each->front());
+    return ConvertOne(nullptr);
+  }
+  auto documents = nlohmann::ordered_json::array();
   for (const MindFormersSpelling& one : *each) {
     arguments_.SetMindFormers(one);
-    if (const int code = ConvertOne(); code != 0) return code;
+    if (const int code = ConvertOne(&documents); code != 0) return code;
   }
-  return each->empty() ? ConvertOne() : 0;
+  nlohmann::ordered_json document = JsonDocument();
+  document["conversions"] = std::move(documents);
+  if (json()) PrintData(ToJsonText(document) + '\n');
+  return 0;
 }
 
-int ConvertCommand::ConvertOne() {
+int ConvertCommand::ConvertOne(nlohmann::ordered_json* documents) {
   const auto start = std::chrono::steady_clock::now();
   Result<ConvertOptions> given = arguments_.Options();
   if (!given.ok()) return Fail(given.status());
@@ -168,7 +176,14 @@ int ConvertCommand::ConvertOne() {
   if (!quiet() && (verbose() || !follows)) PrintNotes(notes);
   PrintWarnings(report->warnings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (json()) PrintReport(*report, {.place = arguments_.target(), .seconds = seconds.count()});
+  const ReportedCall call{.place = arguments_.target(), .seconds = seconds.count()};
+  if (documents != nullptr) {
+    JsonReport one;
+    Describe(*report, call, one);
+    documents->push_back(one.Take());
+  } else if (json()) {
+    PrintReport(*report, call);
+  }
   if (!quiet()) PrintSummary(*report, seconds.count());
   return 0;
 }

@@ -20,8 +20,9 @@ class ConvertCommand : public Command {
   int Run() override;
 
  private:
-  // Makes the conversion that the arguments say. Returns the exit code.
-  int ConvertOne();
+  // Makes the conversion that the arguments say. Its document is printed, or added to `documents`.
+  // Returns the exit code.
+  int ConvertOne(nlohmann::ordered_json* documents);
   void PrintSummary(const ConvertReport& report, double seconds) const;
   void PrintDetails(const ConvertReport& report) const;
 
