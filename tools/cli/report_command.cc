@@ -46,6 +46,7 @@ int ReportCommand::Run() {
   const Result<LayoutReport> report = MakeLayoutReport(options_);
   if (!report.ok()) return Fail(report.status());
   const std::vector<Warning>& warnings = report->plan.warnings;
+  if (!quiet()) PrintNotes(report->plan.notes);
   PrintWarnings(warnings);
   const std::string page = ReportPage(*report, [](auto message) { return AsTyped(message); });
   const Status written = WriteReport(output_, page, conversion.force);
