@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -182,39 +183,49 @@ std::string ValuesAsText(const std::vector<StatisticsReport::Parameter>& paramet
   return table.ToText();
 }
 
-}  // namespace
-
-void CheckpointTotals::Add(const Checkpoint& checkpoint,
-                           const std::vector<const StoredArray*>& parameters) {
-  ++totals_.files;
+// Adds the shown parameters of the checkpoint.
+void AddTo(ContentTotals& totals, const Checkpoint& checkpoint,
+           const std::vector<const StoredArray*>& parameters) {
+  ++totals.files;
   for (const StoredArray* parameter : parameters) {
-    for (ContentTotal* total : {&totals_.all, &totals_.by_dtype[StoredTypeText(*parameter)],
-                                &totals_.by_group[checkpoint.GroupOf(*parameter)]}) {
+    for (ContentTotal* total : {&totals.all, &totals.by_dtype[StoredTypeText(*parameter)],
+                                &totals.by_group[checkpoint.GroupOf(*parameter)]}) {
       ++total->parameters;
       total->bytes += parameter->bytes;
     }
   }
 }
 
-std::string CheckpointTotals::Line() const {
-  return fmt::format("total: {}, {}, {} of content\n", FormatCount(totals_.files, "checkpoint"),
-                     FormatCount(totals_.all.parameters, "parameter"),
-                     FormatBytes(totals_.all.bytes));
+using TotalsByName = std::map<std::string_view, ContentTotal>;
+
+std::string TableOf(std::string_view header, const TotalsByName& totals) {
+  Table table({{header}, {"PARAMETERS", Align::kRight}, {"SIZE", Align::kRight}});
+  for (const auto& [name, total] : totals) {
+    table.AddRow(
+        {std::string(name), fmt::format("{}", total.parameters), FormatBytes(total.bytes)});
+  }
+  return table.ToText();
 }
 
-std::string CheckpointTotals::ToShortText() const {
-  if (totals_.all.parameters == 0) return Line();
-  return fmt::format("{}  {}\n  {}\n", Line(), ToShortText(totals_.by_dtype),
-                     ToShortText(totals_.by_group));
-}
-
-std::string CheckpointTotals::ToShortText(const ByName& totals) {
+std::string LineOf(const TotalsByName& totals) {
   std::string text;
   for (const auto& [name, total] : totals) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, FormatBytes(total.bytes));
+    text += fmt::format("{}{} {}", text.empty() ? "  " : ", ", name, FormatBytes(total.bytes));
   }
-  return text;
+  return text + '\n';
 }
+
+// `in_lines`: in three lines, without tables.
+std::string ToText(const ContentTotals& totals, bool in_lines) {
+  const std::string all =
+      fmt::format("total: {}, {}, {} of content\n", FormatCount(totals.files, "checkpoint"),
+                  FormatCount(totals.all.parameters, "parameter"), FormatBytes(totals.all.bytes));
+  if (totals.all.parameters == 0) return all;
+  if (in_lines) return all + LineOf(totals.by_dtype) + LineOf(totals.by_group);
+  return all + TableOf("DTYPE", totals.by_dtype) + '\n' + TableOf("PREFIX", totals.by_group);
+}
+
+}  // namespace
 
 void FolderSummary::Add(const Checkpoint& checkpoint, std::optional<int64_t> rank,
                         const std::vector<const StoredArray*>& parameters) {
@@ -261,21 +272,6 @@ std::string FolderSummary::ToText() const {
   if (left > 0)
     text += fmt::format("  and {} more; --long lists them all\n", FormatCount(left, "file"));
   return modules_.empty() ? text : text + '\n' + modules_.ToText(kMostModules);
-}
-
-std::string CheckpointTotals::ToText() const {
-  std::string out = Line();
-  if (totals_.all.parameters == 0) return out;
-  return out + ToText("DTYPE", totals_.by_dtype) + '\n' + ToText("PREFIX", totals_.by_group);
-}
-
-std::string CheckpointTotals::ToText(std::string_view header, const ByName& totals) {
-  Table table({{header}, {"PARAMETERS", Align::kRight}, {"SIZE", Align::kRight}});
-  for (const auto& [name, total] : totals) {
-    table.AddRow(
-        {std::string(name), fmt::format("{}", total.parameters), FormatBytes(total.bytes)});
-  }
-  return table.ToText();
 }
 
 InspectCommand::InspectCommand(CLI::App& parent)
@@ -348,13 +344,12 @@ int InspectCommand::Run() {
     Warn({filter_.NothingTaken()});
   }
   if (json()) {
-    found_.totals = totals_.totals();
     JsonReport rest(json_lines() ? JsonDocument() : nlohmann::ordered_json::object());
     Describe(found_, rest);
     const std::string text = ToJsonText(rest.Take()) + '\n';
     PrintData(json_lines() ? text : "]," + text.substr(1));
   } else if (checkpoints_ > 0) {
-    PrintData(only_folders_ ? totals_.ToShortText() : totals_.ToText());
+    PrintData(ToText(found_.totals, only_folders_));
   }
   return exit_code_;
 }
@@ -526,7 +521,7 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
     if (filter_.Takes(tensor.name)) unread.push_back(tensor);
   }
   Warn(checkpoint.warnings());
-  totals_.Add(checkpoint, parameters);
+  AddTo(found_.totals, checkpoint, parameters);
   filter_matched_ |= !parameters.empty() || !unread.empty();
   if (json()) {
     const std::string separator = checkpoints_ == 0 ? "" : ",";

@@ -25,27 +25,6 @@
 
 namespace reshard {
 
-// Parameters and content bytes by dtype and by group. A plain value.
-class CheckpointTotals {
- public:
-  // Adds the shown parameters of the checkpoint.
-  void Add(const Checkpoint& checkpoint, const std::vector<const StoredArray*>& parameters);
-
-  std::string ToText() const;
-  // The same in three lines.
-  std::string ToShortText() const;
-  const ContentTotals& totals() const { return totals_; }
-
- private:
-  using ByName = std::map<std::string_view, ContentTotal>;
-
-  std::string Line() const;
-  static std::string ToText(std::string_view header, const ByName& totals);
-  static std::string ToShortText(const ByName& totals);
-
-  ContentTotals totals_;
-};
-
 // The checkpoints of a folder, similar ones together, and their contents by module. A plain value.
 class FolderSummary {
  public:
@@ -110,11 +89,10 @@ class InspectCommand : public Command {
   bool long_ = false;
   int jobs_ = 2;
 
-  CheckpointTotals totals_;
   std::optional<FolderSummary> folder_;  // of the current path, if a folder is shown
   bool only_folders_ = true;             // were shown so far
   uint64_t checkpoints_ = 0;             // shown so far
-  Inspection found_;
+  Inspection found_;                     // its totals are of the shown parameters
   bool filter_matched_ = false;
   bool cancelled_ = false;
   int exit_code_ = 0;
