@@ -1,4 +1,4 @@
-#include "tools/cli/convert_command.h"
+#include "tools/cli/commands.h"
 
 #include <fmt/format.h>
 

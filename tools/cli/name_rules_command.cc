@@ -1,4 +1,4 @@
-#include "tools/cli/name_rules_command.h"
+#include "tools/cli/commands.h"
 
 #include "reshard/convert.h"
 #include "reshard/status.h"

@@ -23,24 +23,12 @@
 
 #include "reshard/status.h"
 #include "reshard/version.h"
-#include "tools/cli/cat_command.h"
 #include "tools/cli/command.h"
 #include "tools/cli/command_table.h"
-#include "tools/cli/convert_command.h"
-#include "tools/cli/diff_command.h"
-#include "tools/cli/inspect_command.h"
-#include "tools/cli/merge_command.h"
+#include "tools/cli/commands.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/mount_command.h"
-#include "tools/cli/name_rules_command.h"
-#include "tools/cli/plan_command.h"
-#include "tools/cli/recode_command.h"
-#include "tools/cli/report_command.h"
 #include "tools/cli/shell_commands.h"
-#include "tools/cli/status_command.h"
-#include "tools/cli/strategy_command.h"
 #include "tools/cli/unknown_words.h"
-#include "tools/cli/verify_command.h"
 
 namespace reshard {
 namespace {

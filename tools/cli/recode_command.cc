@@ -1,4 +1,4 @@
-#include "tools/cli/recode_command.h"
+#include "tools/cli/commands.h"
 
 #include <fmt/format.h>
 

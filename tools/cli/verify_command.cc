@@ -1,4 +1,4 @@
-#include "tools/cli/verify_command.h"
+#include "tools/cli/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
