@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -12,7 +11,6 @@
 #include <optional>
 #include <span>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "format/mindspore_checkpoint/checkpoint_encoder.h"
@@ -94,67 +92,22 @@ Result<std::vector<Piece>> MakePieces(const std::vector<SampleParameter>& parame
   return pieces;
 }
 
-constexpr uint64_t kWriteBackBytes = uint64_t{64} << 20;
-
-// Cuts a stream into chunks of an aligned buffer, which StagedFile writes straight to the disk.
-class ChunkedFile {
- public:
-  explicit ChunkedFile(StagedFile file) : file_(std::move(file)), blocks_(kBlocks) {}
-
-  // Returns a free part of the buffer, at least one byte and at most `limit` bytes.
-  std::span<std::byte> Space(uint64_t limit) {
-    const auto space = std::as_writable_bytes(std::span(blocks_)).subspan(used_);
-    return space.first(std::min<size_t>(limit, space.size()));
-  }
-
-  // Takes the first `length` bytes of Space().
-  Status Advance(size_t length) {
-    used_ += length;
-    return used_ == blocks_.size() * sizeof(Block) ? Flush() : Status();
-  }
-
-  Status Finish() {
-    RESHARD_RETURN_IF_ERROR(Flush());
-    return file_.Finish();
-  }
-
- private:
-  struct alignas(StagedFile::kAlignment) Block {
-    std::array<std::byte, StagedFile::kAlignment> bytes;
-  };
-  static constexpr size_t kBlocks = (size_t{4} << 20) / sizeof(Block);
-
-  Status Flush() {
-    const size_t used = std::exchange(used_, 0);
-    return file_.WriteAt(std::exchange(flushed_, flushed_ + used),
-                         std::as_bytes(std::span(blocks_)).first(used));
-  }
-
-  StagedFile file_;
-  std::vector<Block> blocks_;
-  size_t used_ = 0;       // bytes of the buffer
-  uint64_t flushed_ = 0;  // bytes of the file
-};
-
 Status WriteDense(const std::vector<Piece>& pieces, uint64_t size, const OutputDirectory& folder,
                   const std::string& name) {
-  WriteBack write_back(kWriteBackBytes);
-  RESHARD_ASSIGN_OR_RETURN(StagedFile staged,
-                           StagedFile::Create(folder, name, size, {.write_back = &write_back}));
-  ChunkedFile file(std::move(staged));
+  RESHARD_ASSIGN_OR_RETURN(StagedFile file,
+                           StagedFile::Create(folder, name, size, {.mode = WriteMode::kBuffered}));
+  std::vector<std::byte> buffer(size_t{4} << 20);
+  uint64_t place = 0;
   for (const Piece& piece : pieces) {
-    auto literal = std::as_bytes(std::span(piece.literal));
-    while (!literal.empty()) {
-      const auto space = file.Space(literal.size());
-      std::copy_n(literal.begin(), space.size(), space.begin());
-      literal = literal.subspan(space.size());
-      RESHARD_RETURN_IF_ERROR(file.Advance(space.size()));
-    }
+    RESHARD_RETURN_IF_ERROR(file.WriteAt(place, std::as_bytes(std::span(piece.literal))));
+    place += piece.literal.size();
     for (uint64_t done = 0; done < piece.length;) {
-      const auto space = file.Space(piece.length - done);
-      piece.content->Fill(piece.offset + done, space);
-      done += space.size();
-      RESHARD_RETURN_IF_ERROR(file.Advance(space.size()));
+      const auto part =
+          std::span(buffer).first(std::min<size_t>(buffer.size(), piece.length - done));
+      piece.content->Fill(piece.offset + done, part);
+      RESHARD_RETURN_IF_ERROR(file.WriteAt(place, part));
+      done += part.size();
+      place += part.size();
     }
   }
   return file.Finish();
