@@ -86,10 +86,6 @@ constexpr Keyword<Commit> kCommit[] = {
     {"target", [](Commit& o, nb::handle v) { Set(o.target, v); }},
 };
 
-constexpr Keyword<StatusCall> kStatus[] = {
-    {"target", [](StatusCall& o, nb::handle v) { Set(o.target, v); }},
-};
-
 constexpr Keyword<StrategyInference> kInferStrategy[] = {
     {"source", [](StrategyInference& o, nb::handle v) { Set(o.source, v); }},
     {"output", [](StrategyInference& o, nb::handle v) { Set(o.output, v); }},
@@ -341,9 +337,9 @@ void AddCalls(nb::module_& module) {
   AddCall<Commit>(
       module, "commit", kCommitCall,
       [](const Commit& options) { return CommitWorkers(options.target, options.run); }, kCommit);
-  AddCall<StatusCall>(
-      module, "status", kNoCall,
-      [](const StatusCall& options) { return FindStatus(options.target); }, kStatus);
+  AddCall<Commit>(
+      module, "status", kNoCall, [](const Commit& options) { return FindStatus(options.target); },
+      kCommit);
   AddCall<StrategyInference>(
       module, "infer_strategy", kInferStrategyCall,
       [](const StrategyInference& options) {

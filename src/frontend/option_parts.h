@@ -131,19 +131,11 @@ inline OptionParts PartsOf(ViewedConversion& options) {
   return parts;
 }
 
-// The arguments of CommitWorkers.
+// The arguments of CommitWorkers, and of FindStatus, for which `run` has no effect.
 struct Commit {
   std::string target;
   RunOptions run;
 };
-
-// The arguments of FindStatus; `run` has no effect.
-struct StatusCall {
-  std::string target;
-  RunOptions run;
-};
-
-inline OptionParts PartsOf(StatusCall& /*options*/) { return {}; }
 
 inline OptionParts PartsOf(Commit& options) { return {.run = &options.run}; }
 

@@ -77,12 +77,6 @@ std::optional<std::string_view> OrNone(std::string_view text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-std::optional<uint64_t> ContentOffset(const StoredArray& array) {
-  if (!array.content.empty()) return array.content.front().offset;
-  if (!array.map_tensor.empty()) return array.map_tensor.front().content.offset;
-  return std::nullopt;
-}
-
 StoredArray NoArray() {
   static const Shape kNone;
   return {.name = {}, .shape = kNone, .framed = {}, .content = {}, .map_tensor = {}};
@@ -732,13 +726,12 @@ class Fields {
         .Add("offset", ContentOffset(array))
         .Add("bytes", array.bytes)
         .Add("values", array.framed.size());
-    constexpr std::string_view kParts[] = {"keys", "values", "status"};
     to_.Name("content");
     to_.BeginList();
     if (types_ != nullptr) Put(ByteRange());
     for (const ByteRange& range : array.content) Put(range);
     for (size_t i = 0; i < array.map_tensor.size(); ++i) {
-      Put(MapStretch{kParts[i % std::size(kParts)], array.map_tensor[i]});
+      Put(MapStretch{kMapTensorParts[i % std::size(kMapTensorParts)], array.map_tensor[i]});
     }
     to_.EndList();
     if (statistics != nullptr) Add("statistics", statistics->statistics);
@@ -899,6 +892,12 @@ template void Describe(const RecodedFiles&, const ReportedCall&, ReportSink&);
 template void Describe(const StatusReport&, const ReportedCall&, ReportSink&);
 template void Describe(const StrategyReport&, const ReportedCall&, ReportSink&);
 template void Describe(const WrittenPage&, const ReportedCall&, ReportSink&);
+
+std::optional<uint64_t> ContentOffset(const StoredArray& array) {
+  if (!array.content.empty()) return array.content.front().offset;
+  if (!array.map_tensor.empty()) return array.map_tensor.front().content.offset;
+  return std::nullopt;
+}
 
 ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
                       const std::function<bool(std::string_view name)>& takes) {

@@ -106,6 +106,12 @@ struct InspectedFile {
   std::vector<UnreadTensor> unread = {};  // of those that would be shown
 };
 
+// Returns the offset of the content in the file, if it has one.
+std::optional<uint64_t> ContentOffset(const StoredArray& array);
+
+// The parts of each Value of a MapTensor, in their order.
+inline constexpr std::string_view kMapTensorParts[] = {"keys", "values", "status"};
+
 // A layout of a strategy, which has to outlive it.
 struct ShownLayout {
   int64_t stage = 0;

@@ -33,18 +33,6 @@ std::string_view StoredTypeText(const StoredArray& parameter) {
   return parameter.kind == ArrayKind::kMapTensor ? "map" : DTypeName(parameter.dtype);
 }
 
-// The offset of the content in the file.
-std::optional<uint64_t> ContentOffset(const StoredArray& parameter) {
-  if (!parameter.content.empty()) return parameter.content.front().offset;
-  if (!parameter.map_tensor.empty()) return parameter.map_tensor.front().content.offset;
-  return std::nullopt;
-}
-
-std::string MapPartName(size_t index) {
-  constexpr std::string_view kNames[] = {"keys", "values", "status"};
-  return std::string(kNames[index % std::size(kNames)]);
-}
-
 void AddStretches(const StoredArray& parameter, Table& table) {
   if (parameter.content.size() > 1) {
     for (const ByteRange& range : parameter.content) {
@@ -54,7 +42,8 @@ void AddStretches(const StoredArray& parameter, Table& table) {
   }
   for (size_t i = 0; i < parameter.map_tensor.size(); ++i) {
     const StoredArray::MapTensorPart& part = parameter.map_tensor[i];
-    table.AddRow({"  " + MapPartName(i), PrintableName(part.type), FormatList(part.shape),
+    table.AddRow({fmt::format("  {}", kMapTensorParts[i % std::size(kMapTensorParts)]),
+                  PrintableName(part.type), FormatList(part.shape),
                   fmt::format("{}", part.content.offset), fmt::format("{}", part.content.length),
                   ""});
   }
