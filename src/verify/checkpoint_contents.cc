@@ -23,7 +23,6 @@
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/plan/make_copies.h"
-#include "src/plan/training_counter.h"
 #include "src/source/shard_grid.h"
 #include "src/tensor/block_copy.h"
 #include "src/verify/copied_bytes.h"
@@ -150,8 +149,7 @@ class ContentsReader {
       const auto original = [&, number = number](std::string_view name) {
         return OriginalOf(name, number, contents);
       };
-      RESHARD_RETURN_IF_ERROR(stage.Report({IsAccumulatedGradient, original}, contents.replicas,
-                                           contents.own_gradients));
+      RESHARD_RETURN_IF_ERROR(stage.Report(original, contents.replicas, contents.own_gradients));
     }
     return contents;
   }

@@ -13,6 +13,7 @@
 #include "src/base/status_macros.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/plan/make_copies.h"
+#include "src/plan/training_counter.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
 #include "src/verify/listed_replicas.h"
@@ -193,7 +194,7 @@ std::optional<bool> StageShards::IsOriginal(const Seen& seen, const Original& or
   return sum == original.digest;
 }
 
-Status StageShards::Report(const ReportOptions& options, ReplicaReport& report,
+Status StageShards::Report(const FindOriginal& find_original, ReplicaReport& report,
                            std::vector<std::string>& noted) const {
   for (size_t i = 0; i < seen_.size(); ++i) {
     const Seen& seen = seen_[i];
@@ -202,7 +203,7 @@ Status StageShards::Report(const ReportOptions& options, ReplicaReport& report,
     uint64_t shards = seen.shards;
     report.bytes += seen.bytes;
     std::optional<Original> original;
-    if (options.original) original = options.original(name);
+    if (find_original) original = find_original(name);
     std::optional<bool> is_original = true;
     if (original) {
       is_original = IsOriginal(seen, *original);
@@ -215,7 +216,7 @@ Status StageShards::Report(const ReportOptions& options, ReplicaReport& report,
     report.shards += shards;
     if (shards > 0) ++report.compared;
     if (seen.differing.empty() && is_original == true) continue;
-    if (options.may_differ && options.may_differ(name)) {
+    if (IsAccumulatedGradient(name)) {
       noted.push_back(name);
       continue;
     }
@@ -339,7 +340,7 @@ Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* stra
       DigestRankFiles(source, FilesOfStages(source, stages), {places, take}, work));
   std::vector<std::string> noted;
   for (const auto& [number, stage] : by_stage) {
-    RESHARD_RETURN_IF_ERROR(stage.Report({}, report, noted));
+    RESHARD_RETURN_IF_ERROR(stage.Report(nullptr, report, noted));
   }
   return report;
 }

@@ -65,16 +65,12 @@ class StageShards {
     const SourceTensor* parameter = nullptr;
     Digest128 digest;
   };
-  struct ReportOptions {
-    // Whether replicas of a parameter may differ; empty: none may.
-    std::function<bool(std::string_view name)> may_differ;
-    // A further value to compare the stage's shards of a parameter with, if there is one; may be
-    // empty.
-    std::function<std::optional<Original>(std::string_view name)> original;
-  };
-  // Adds the results about replicas to `report`. Parameters whose replicas may differ, and do, are
-  // added to `noted` instead. Reads differing shards again. Errors: as SourceFiles and TableCache.
-  Status Report(const ReportOptions& options, ReplicaReport& report,
+  // Returns a further value to compare the stage's shards of a parameter with, if there is one.
+  using FindOriginal = std::function<std::optional<Original>(std::string_view name)>;
+  // Adds the results about replicas to `report`. Accumulated gradients may differ; those that do
+  // are added to `noted` instead. `original` may be empty. Reads differing shards again. Errors: as
+  // SourceFiles and TableCache.
+  Status Report(const FindOriginal& original, ReplicaReport& report,
                 std::vector<std::string>& noted) const;
 
   // Returns the digest of the full tensor, from the lowest rank that has each part. No value if no

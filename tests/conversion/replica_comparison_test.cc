@@ -134,6 +134,22 @@ TEST_F(ReplicaComparisonTest, WhatIsNoReplicaMayDiffer) {
   EXPECT_THAT(Words(Compare()), IsEmpty());
 }
 
+TEST_F(ReplicaComparisonTest, AccumulatedGradientsMayDiffer) {
+  for (auto& [rank, shards] : files_) {
+    shards[1].name = "accu_grads.all";
+    Write(rank);
+  }
+  const ParameterLayout layout = layouts_.at("all");
+  folder_.folder().Write(
+      "s.ckpt", ProtobufStrategy(1, {{"0-accu_grads.all", layout}, {"1-accu_grads.all", layout}}));
+  Flip(3, 1, 0);
+  const auto report = Compare();
+  EXPECT_THAT(Words(report), IsEmpty());
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->compared, 2U);
+  EXPECT_TRUE(CheckNoneDiffer(*report, true).ok());
+}
+
 TEST_F(ReplicaComparisonTest, RanksThatAreMissingAreNotCompared) {
   Flip(2, 1, 0);
   for (const int64_t rank : {0, 1, 4, 8, 9, 10, 11, 12, 13, 14}) folder_.RemoveRank(rank);
