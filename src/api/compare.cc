@@ -393,6 +393,7 @@ Result<DiffReport> Diff(const DiffOptions& options) {
 Result<StatisticsReport> MeasureValues(const ContentOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+    const RetryScope retries(options.run);
     RESHARD_ASSIGN_OR_RETURN(
         SourceTensors opened,
         OpenTensors(options.source, {options.include, options.exclude, {}}, RanksRead::kOneReplica,

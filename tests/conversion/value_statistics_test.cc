@@ -7,9 +7,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "src/os/retries.h"
 #include "src/tensor/float_bits.h"
 #include "src/verify/value_sums.h"
 #include "tests/support/checkpoint_bytes.h"
@@ -236,6 +238,13 @@ TEST_F(ValueStatisticsTest, ACallThatIsStoppedSaysSo) {
   stop.request_stop();
   options_.run.stop = stop.get_token();
   EXPECT_EQ(MeasureValues(options_).status().code(), StatusCode::kCancelled);
+}
+
+TEST_F(ValueStatisticsTest, ReadsAreRetried) {
+  std::shared_ptr<Retries> retries;
+  options_.run.progress = [&](const Progress&) { retries = CurrentRetries(); };
+  ASSERT_TRUE(MeasureValues(options_).ok());
+  EXPECT_NE(retries, nullptr);
 }
 
 }  // namespace
