@@ -262,7 +262,7 @@ Result<Checkpoint> Checkpoint::State::OpenListed(const RankFiles& listed, size_t
   Result<TableHandle> found = folder.tables().Get(file.id);
   if (found.status().code() == StatusCode::kNotFound && folder.index()) {
     return NotFoundError(fmt::format("{}: is not there, but {} names it; complete the folder",
-                                     Escape(state->path), folder.index()->relative_path));
+                                     Escape(state->path), Escape(folder.index()->relative_path)));
   }
   RESHARD_ASSIGN_OR_RETURN(state->table, std::move(found));
   RESHARD_ASSIGN_OR_RETURN(state->map, MapOf(state->path));
@@ -322,7 +322,7 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
     if (const UnreadTensor* const tensor = FindUnread(unread(), name)) {
       return CannotRead(Escape(path()), *tensor);
     }
-    return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
+    return NotFoundError(fmt::format("{}: has no parameter {}", Escape(path()), Quote(name)));
   }
   if (state_->map == nullptr && parameter->kind == ArrayKind::kText) {
     RESHARD_ASSIGN_OR_RETURN(const auto text, state_->texts->Get(*parameter));
@@ -348,7 +348,7 @@ Result<bool> Checkpoint::IsAligned(std::string_view name) const {
   if (opened != this) return opened->IsAligned(name);
   const StoredArray* parameter = Find(name);
   if (parameter == nullptr) {
-    return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
+    return NotFoundError(fmt::format("{}: has no parameter {}", Escape(path()), Quote(name)));
   }
   if (parameter->kind != ArrayKind::kTensor || state_->map == nullptr) return false;
   // The map begins at a page.

@@ -357,7 +357,7 @@ Result<AgainstReport> VerifyAgainst(const ConversionSpec& spec, const RunOptions
     if (comparison.found() == 0) {
       return NotFoundError(
           fmt::format("{}: all {} target files are missing, such as {}; was another prefix used?",
-                      Escape(folder), files.size(), paths.front()));
+                      Escape(folder), files.size(), Escape(paths.front())));
     }
     report.differences = comparison.differences();
     WarnOfSizes(report, comparison.found(), report.warnings);
