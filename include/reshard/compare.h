@@ -25,6 +25,7 @@
 namespace reshard {
 inline namespace v0_1 {
 
+// How the ranks of a checkpoint agree about the same parameters.
 struct ReplicaReport {
   // Two ranks that should hold the same shard of a parameter.
   struct Pair {
@@ -47,6 +48,10 @@ struct ReplicaReport {
   uint64_t bytes = 0;      // the bytes in these shards
   uint64_t differing = 0;  // of the parameters
   std::vector<Difference> differences;  // the first 20, in the order of the strategy
+  // Parameters with other values in some ranks, as they may: first, in the order of the files,
+  // parameters that no layout cuts (only DigestCheckpoint and Diff look at them), then accumulated
+  // gradients (accu_grads*).
+  std::vector<std::string> own_values;
 };
 
 struct DamageReport {
@@ -104,14 +109,6 @@ struct ContentOptions {
 };
 
 struct DigestReport {
-  // How the ranks of a checkpoint agree about the same parameters.
-  struct RankFindings {
-    ReplicaReport replicas;
-    // Parameters whose values may differ from rank to rank, and do: parameters that no layout cuts,
-    // and accumulated gradients (accu_grads*). In the order of the files.
-    std::vector<std::string> own_values;
-  };
-
   struct Parameter : TensorInfo {
     // 32 lower-case hexadecimal digits (docs/reference/cli.md, "digest"). The digest covers the
     // row-major bytes of a full tensor, the characters of a text, or a MapTensor's Values as in the
@@ -129,9 +126,9 @@ struct DigestReport {
   // The digest of all parameters, 32 lower-case hexadecimal digits. It depends on names, types,
   // shapes, sizes and digests, not on order or ranks (docs/reference/cli.md, "digest").
   std::string digest;
-  uint64_t bytes = 0;                 // of all parameters
-  uint64_t bytes_read = 0;            // includes the full sizes of files that were read whole
-  std::optional<RankFindings> ranks;  // none with one_replica
+  uint64_t bytes = 0;                     // of all parameters
+  uint64_t bytes_read = 0;                // includes the full sizes of files that were read whole
+  std::optional<ReplicaReport> replicas;  // none with one_replica
 };
 
 // Reads every file of a checkpoint once, and compares the replicas. If replicas differ, the digest
@@ -194,8 +191,8 @@ struct DiffReport {
   uint64_t bytes = 0;                 // of the parameters that were compared, on each side
   uint64_t bytes_read = 0;  // of both sides; includes the full sizes of files that were read whole
   // How the ranks of each side agree; no value with one_replica.
-  std::optional<DigestReport::RankFindings> a;
-  std::optional<DigestReport::RankFindings> b;
+  std::optional<ReplicaReport> a;
+  std::optional<ReplicaReport> b;
 
   uint64_t Count(Relation relation) const;
   // Whether all parameters and all replicas on either side are equal.

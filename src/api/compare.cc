@@ -61,7 +61,7 @@ Status DigestAllRanks(const SourceTensors& opened, const Reading& reading, const
       AddDigest(opened.tensors[i], value, report);
     }
   }
-  report.ranks = FindingsOf(opened.tensors, contents);
+  report.replicas = contents.replicas;
   return {};
 }
 
@@ -243,8 +243,8 @@ class Comparison {
   Status CompareAllRanks(const SharedWork& work) {
     RESHARD_ASSIGN_OR_RETURN(const CheckpointContents a, ReadAllRanks(a_.opened, work));
     RESHARD_ASSIGN_OR_RETURN(const CheckpointContents b, ReadAllRanks(b_.opened, work));
-    report_.a = FindingsOf(a_.tensors(), a);
-    report_.b = FindingsOf(b_.tensors(), b);
+    report_.a = a.replicas;
+    report_.b = b.replicas;
     report_.bytes_read = a_.BytesRead(a) + b_.BytesRead(b);
     std::vector<CommonParameter> different;
     uint64_t bytes = 0;
@@ -362,8 +362,8 @@ uint64_t DiffReport::Count(DiffReport::Relation relation) const {
 }
 
 bool DiffReport::equal() const {
-  return Count(DiffReport::Relation::kEqual) == parameters.size() &&
-         (!a || a->replicas.differing == 0) && (!b || b->replicas.differing == 0);
+  return Count(DiffReport::Relation::kEqual) == parameters.size() && (!a || a->differing == 0) &&
+         (!b || b->differing == 0);
 }
 
 inline namespace v0_1 {

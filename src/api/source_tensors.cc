@@ -114,15 +114,4 @@ Result<CheckpointContents> ReadAllRanks(const SourceTensors& opened, const Share
                       work);
 }
 
-DigestReport::RankFindings FindingsOf(const std::vector<SourceTensor>& tensors,
-                                      const CheckpointContents& contents) {
-  DigestReport::RankFindings findings = {contents.replicas, {}};
-  for (size_t i = 0; i < contents.values.size(); ++i) {
-    if (contents.values[i].size() > 1) findings.own_values.push_back(tensors[i].name);
-  }
-  findings.own_values.insert(findings.own_values.end(), contents.own_gradients.begin(),
-                             contents.own_gradients.end());
-  return findings;
-}
-
 }  // namespace reshard

@@ -64,10 +64,6 @@ Result<Reading> FindReading(const SourceTensors& opened);
 // Reads the files of all ranks. Errors: as ReadContents.
 Result<CheckpointContents> ReadAllRanks(const SourceTensors& opened, const SharedWork& work);
 
-// Returns what was found of ranks that hold the same parameters.
-DigestReport::RankFindings FindingsOf(const std::vector<SourceTensor>& tensors,
-                                      const CheckpointContents& contents);
-
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_API_SOURCE_TENSORS_H_

@@ -164,7 +164,7 @@ class Fields {
     std::optional<ReplicasOfBoth> replicas;
     std::optional<OwnValuesOfBoth> own_values;
     if (report.a) {
-      replicas = {report.a->replicas, report.b->replicas};
+      replicas = {*report.a, *report.b};
       own_values = {report.a->own_values, report.b->own_values};
     }
     Begin("DiffReport", kReport)
@@ -181,19 +181,15 @@ class Fields {
   }
 
   void Put(const DigestReport& report, const ReportedCall& call) {
-    std::optional<ReplicaReport> replicas;
     std::optional<std::vector<std::string>> own_values;
-    if (report.ranks) {
-      replicas = report.ranks->replicas;
-      own_values = report.ranks->own_values;
-    }
+    if (report.replicas) own_values = report.replicas->own_values;
     Begin("DigestReport", kReport)
         .Add("path", call.place)
         .Add("parameters", report.parameters)
         .Add("digest", report.digest)
         .Add("bytes", report.bytes)
         .Add("bytes_read", report.bytes_read)
-        .Add("replicas", replicas)
+        .Add("replicas", report.replicas)
         .Add("own_values", own_values)
         .Add("seconds", call.seconds)
         .Add("warnings", report.warnings)

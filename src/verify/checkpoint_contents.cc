@@ -140,6 +140,7 @@ class ContentsReader {
       std::vector<HeldValue>& values = contents.values[i];
       if (!cut_[i]) {
         values = OwnValues(i, contents.replicas);
+        if (values.size() > 1) contents.replicas.own_values.push_back(parameters_[i].name);
         continue;
       }
       RESHARD_ASSIGN_OR_RETURN(HeldValue value, CutValue(parameters_[i]));
@@ -149,7 +150,7 @@ class ContentsReader {
       const auto original = [&, number = number](std::string_view name) {
         return OriginalOf(name, number, contents);
       };
-      RESHARD_RETURN_IF_ERROR(stage.Report(original, contents.replicas, contents.own_gradients));
+      RESHARD_RETURN_IF_ERROR(stage.Report(original, contents.replicas));
     }
     return contents;
   }

@@ -56,8 +56,6 @@ struct CheckpointContents {
   std::vector<std::vector<HeldValue>> values;
   // Compares ranks that hold the same shard, and parameters of higher stages with the lowest stage.
   ReplicaReport replicas;
-  // Accumulated gradients whose replicas differ. They may, as each rank has its own.
-  std::vector<std::string> own_gradients;
   uint64_t bytes = 0;  // that were read
 };
 

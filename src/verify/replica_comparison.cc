@@ -194,8 +194,7 @@ std::optional<bool> StageShards::IsOriginal(const Seen& seen, const Original& or
   return sum == original.digest;
 }
 
-Status StageShards::Report(const FindOriginal& find_original, ReplicaReport& report,
-                           std::vector<std::string>& noted) const {
+Status StageShards::Report(const FindOriginal& find_original, ReplicaReport& report) const {
   for (size_t i = 0; i < seen_.size(); ++i) {
     const Seen& seen = seen_[i];
     if (seen.parts.empty()) continue;
@@ -217,7 +216,7 @@ Status StageShards::Report(const FindOriginal& find_original, ReplicaReport& rep
     if (shards > 0) ++report.compared;
     if (seen.differing.empty() && is_original == true) continue;
     if (IsAccumulatedGradient(name)) {
-      noted.push_back(name);
+      report.own_values.push_back(name);
       continue;
     }
     const bool listed = report.differences.size() < kListed;
@@ -338,9 +337,8 @@ Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* stra
   };
   RESHARD_RETURN_IF_ERROR(
       DigestRankFiles(source, FilesOfStages(source, stages), {places, take}, work));
-  std::vector<std::string> noted;
   for (const auto& [number, stage] : by_stage) {
-    RESHARD_RETURN_IF_ERROR(stage.Report(nullptr, report, noted));
+    RESHARD_RETURN_IF_ERROR(stage.Report(nullptr, report));
   }
   return report;
 }

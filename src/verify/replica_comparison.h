@@ -67,11 +67,9 @@ class StageShards {
   };
   // Returns a further value to compare the stage's shards of a parameter with, if there is one.
   using FindOriginal = std::function<std::optional<Original>(std::string_view name)>;
-  // Adds the results about replicas to `report`. Accumulated gradients may differ; those that do
-  // are added to `noted` instead. `original` may be empty. Reads differing shards again. Errors: as
-  // SourceFiles and TableCache.
-  Status Report(const FindOriginal& original, ReplicaReport& report,
-                std::vector<std::string>& noted) const;
+  // Adds the results about replicas to `report`. `original` may be empty. Reads differing shards
+  // again. Errors: as SourceFiles and TableCache.
+  Status Report(const FindOriginal& original, ReplicaReport& report) const;
 
   // Returns the digest of the full tensor, from the lowest rank that has each part. No value if no
   // file has a part, or if a part has another dtype or shape than `tensor`.

@@ -150,11 +150,11 @@ TEST_F(DigestDiffTest, ReplicasOfWhatIsLeftOutMayDiffer) {
   folder_.WriteRank(3, rank);
   const auto all = DigestCheckpoint(digest_);
   ASSERT_TRUE(all.ok()) << all.status().message();
-  EXPECT_THAT(all->ranks->own_values, ElementsAre("step"));
+  EXPECT_THAT(all->replicas->own_values, ElementsAre("step"));
   digest_.exclude = {"step"};
   const auto some = DigestCheckpoint(digest_);
   ASSERT_TRUE(some.ok()) << some.status().message();
-  EXPECT_THAT(some->ranks->own_values, IsEmpty());
+  EXPECT_THAT(some->replicas->own_values, IsEmpty());
 }
 
 // The least of its bytes is the end of the file, and of the last piece that is read.

@@ -147,9 +147,9 @@ TEST_F(RankFindingsTest, EqualReplicasAreCounted) {
     const DiffReport report = Compare();
     EXPECT_TRUE(report.equal());
     ASSERT_TRUE(report.a && report.b);
-    EXPECT_EQ(report.a->replicas.compared, 3U);
-    EXPECT_EQ(report.a->replicas.shards, 12U);
-    EXPECT_THAT(Pairs(report.b->replicas), IsEmpty());
+    EXPECT_EQ(report.a->compared, 3U);
+    EXPECT_EQ(report.a->shards, 12U);
+    EXPECT_THAT(Pairs(*report.b), IsEmpty());
     EXPECT_THAT(report.b->own_values, IsEmpty());
   }
 }
@@ -159,12 +159,12 @@ TEST_F(RankFindingsTest, ARankThatDiffersFromItsReplicaIsNamed) {
   const DiffReport report = Compare();
   EXPECT_FALSE(report.equal());
   EXPECT_THAT(Different(report), IsEmpty());  // the lower rank's is what A has
-  EXPECT_THAT(Pairs(report.a->replicas), IsEmpty());
-  EXPECT_THAT(Pairs(report.b->replicas), ElementsAre("w: 3/1+40"));
+  EXPECT_THAT(Pairs(*report.a), IsEmpty());
+  EXPECT_THAT(Pairs(*report.b), ElementsAre("w: 3/1+40"));
   const DigestReport digest = DigestB();
-  EXPECT_THAT(Pairs(digest.ranks->replicas), ElementsAre("w: 3/1+40"));
+  EXPECT_THAT(Pairs(*digest.replicas), ElementsAre("w: 3/1+40"));
   std::swap(diff_.a, diff_.b);
-  EXPECT_THAT(Pairs(Compare().a->replicas), ElementsAre("w: 3/1+40"));
+  EXPECT_THAT(Pairs(*Compare().a), ElementsAre("w: 3/1+40"));
 }
 
 TEST_F(RankFindingsTest, OneReplicaIsTheFastWay) {
@@ -173,7 +173,7 @@ TEST_F(RankFindingsTest, OneReplicaIsTheFastWay) {
   const DiffReport report = Compare();
   EXPECT_TRUE(report.equal());
   EXPECT_FALSE(report.a || report.b);
-  EXPECT_FALSE(DigestB(true).ranks);
+  EXPECT_FALSE(DigestB(true).replicas);
   b_.Flip(1, "w", 3);
   EXPECT_THAT(Different(Compare()), ElementsAre("w"));
 }
@@ -182,7 +182,7 @@ TEST_F(RankFindingsTest, TheLowestRanksAreWhatIsComparedWithTheOtherSide) {
   b_.Flip(0, "w", 3);
   const DiffReport report = Compare();
   EXPECT_THAT(Different(report), ElementsAre("w"));
-  EXPECT_THAT(Pairs(report.b->replicas), ElementsAre("w: 2/0+3"));
+  EXPECT_THAT(Pairs(*report.b), ElementsAre("w: 2/0+3"));
 }
 
 TEST_F(RankFindingsTest, MissingReplicasAreNotCompared) {
@@ -194,15 +194,15 @@ TEST_F(RankFindingsTest, MissingReplicasAreNotCompared) {
   b_.Remove(2);
   const DiffReport report = Compare();
   EXPECT_THAT(Different(report), ElementsAre("w"));
-  EXPECT_THAT(Pairs(report.b->replicas), IsEmpty());
-  EXPECT_EQ(report.b->replicas.compared, 3U);
+  EXPECT_THAT(Pairs(*report.b), IsEmpty());
+  EXPECT_EQ(report.b->compared, 3U);
 }
 
 TEST_F(RankFindingsTest, WhatOnlyOneRankHoldsIsComparedThere) {
   for (const int64_t rank : {0, 2, 3}) b_.Erase(rank, "all");
   for (const int64_t rank : {0, 1, 2}) b_.Erase(rank, "step");
   EXPECT_TRUE(Compare().equal());
-  EXPECT_EQ(Compare().b->replicas.compared, 2U);
+  EXPECT_EQ(Compare().b->compared, 2U);
   b_.Flip(1, "all", 13);
   b_.Flip(3, "step", 0);
   EXPECT_THAT(Different(Compare()), ElementsAre("all", "step"));
@@ -211,7 +211,7 @@ TEST_F(RankFindingsTest, WhatOnlyOneRankHoldsIsComparedThere) {
 TEST_F(RankFindingsTest, OtherTypesAreNamed) {
   b_.Rank(2)[0] = {"w", DType::kInt32, {3, 4}, b_.Rank(2)[0].content};
   b_.Write(2);
-  EXPECT_THAT(Pairs(Compare().b->replicas), ElementsAre("w: 2/0 type"));
+  EXPECT_THAT(Pairs(*Compare().b), ElementsAre("w: 2/0 type"));
 }
 
 TEST_F(RankFindingsTest, AccumulatedGradientsMayDiffer) {
@@ -219,7 +219,7 @@ TEST_F(RankFindingsTest, AccumulatedGradientsMayDiffer) {
   DiffReport report = Compare();
   EXPECT_TRUE(report.equal());
   EXPECT_THAT(report.b->own_values, ElementsAre("accu_grads.w"));
-  EXPECT_EQ(DigestB().ranks->replicas.differing, 0U);
+  EXPECT_EQ(DigestB().replicas->differing, 0U);
   b_.Flip(0, "accu_grads.w", 4);
   EXPECT_THAT(Different(Compare()), ElementsAre("accu_grads.w"));
 }
@@ -234,7 +234,7 @@ TEST_F(RankFindingsTest, ALayoutThatDoesNotCutMakesNoDifference) {
   report = Compare();
   EXPECT_THAT(Different(report), ElementsAre("all"));
   EXPECT_THAT(Find(report, "all").b_ranks, ElementsAre(2));
-  EXPECT_EQ(DigestB().ranks->replicas.differing, 0U);
+  EXPECT_EQ(DigestB().replicas->differing, 0U);
   EXPECT_THAT(DigestB().parameters[1].ranks, ElementsAre(0, 3));
 }
 
@@ -271,8 +271,8 @@ TEST_F(RankFindingsTest, DigestsOfWhatNothingCutsAreByRank) {
   EXPECT_THAT(first.ranks, ElementsAre(0, 2));
   EXPECT_THAT(second.ranks, ElementsAre(1, 3));
   EXPECT_THAT(report.parameters[0].ranks, IsEmpty());
-  EXPECT_EQ(report.ranks->replicas.differing, 0U);
-  EXPECT_THAT(report.ranks->own_values, ElementsAre("step"));
+  EXPECT_EQ(report.replicas->differing, 0U);
+  EXPECT_THAT(report.replicas->own_values, ElementsAre("step"));
   EXPECT_THAT(DigestB(true).parameters, SizeIs(tensors_.size()));
 }
 
@@ -287,19 +287,19 @@ class SharedStagesTest : public RankFindingsTest {
 TEST_F(SharedStagesTest, CopiesInHigherStagesAreCompared) {
   DiffReport report = Compare();
   EXPECT_TRUE(report.equal());
-  EXPECT_EQ(report.b->replicas.compared, 4U);
+  EXPECT_EQ(report.b->compared, 4U);
   b_stages_.Flip(7, "w", 20);  // of a quarter that no other rank of the stage holds
   report = Compare();
   EXPECT_FALSE(report.equal());
   EXPECT_THAT(Different(report), IsEmpty());
-  EXPECT_THAT(Pairs(report.b->replicas), ElementsAre("w: 7/1+20"));
+  EXPECT_THAT(Pairs(*report.b), ElementsAre("w: 7/1+20"));
 }
 
 TEST_F(SharedStagesTest, WhatIsThereOfAStageIsCompared) {
   b_stages_.Remove(4);
   EXPECT_TRUE(Compare().equal());
   b_stages_.Flip(5, "w", 0);
-  EXPECT_THAT(Pairs(Compare().b->replicas), ElementsAre("w: 5/0+0"));
+  EXPECT_THAT(Pairs(*Compare().b), ElementsAre("w: 5/0+0"));
 }
 
 TEST_F(RankFindingsTest, AMissingPartOfATensorWithoutElementsIsNoDifference) {

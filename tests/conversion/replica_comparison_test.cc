@@ -147,6 +147,7 @@ TEST_F(ReplicaComparisonTest, AccumulatedGradientsMayDiffer) {
   EXPECT_THAT(Words(report), IsEmpty());
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->compared, 2U);
+  EXPECT_THAT(report->own_values, ElementsAre("accu_grads.all"));
   EXPECT_TRUE(CheckNoneDiffer(*report, true).ok());
 }
 

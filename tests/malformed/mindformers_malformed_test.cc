@@ -342,14 +342,14 @@ TEST_F(MindFormersTest, ReplicasAreComparedIfThatIsAsked) {
   digest.source.path = work_.path() / "in";
   auto digests = DigestCheckpoint(digest);
   ASSERT_TRUE(digests.ok()) << digests.status().message();
-  EXPECT_EQ(digests->ranks->replicas.shards, 4);
-  EXPECT_EQ(digests->ranks->replicas.differing, 0);
+  EXPECT_EQ(digests->replicas->shards, 4);
+  EXPECT_EQ(digests->replicas->differing, 0);
   work_.Write(In(NameOf(3)), FileOf(R"x("w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]})x",
                                     std::string(20, 'b') + "c" + std::string(3, 'b')));
   digests = DigestCheckpoint(digest);
   ASSERT_TRUE(digests.ok()) << digests.status().message();
-  ASSERT_EQ(digests->ranks->replicas.differences.size(), 1);
-  const ReplicaReport::Difference& difference = digests->ranks->replicas.differences.front();
+  ASSERT_EQ(digests->replicas->differences.size(), 1);
+  const ReplicaReport::Difference& difference = digests->replicas->differences.front();
   EXPECT_EQ(difference.parameter, "w");
   ASSERT_EQ(difference.pairs.size(), 1);
   EXPECT_EQ(difference.pairs.front().rank, 3);

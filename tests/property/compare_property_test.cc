@@ -182,9 +182,9 @@ RC_GTEST_PROP(DiffProperty, OneChangedByteOfOneRankIsFound, ()) {
 
   const DiffReport report = sides.Compare(PickBool());
   RC_ASSERT(!report.equal());
-  const ReplicaReport& replicas = report.b->replicas;
+  const ReplicaReport& replicas = *report.b;
   const DigestReport digest = BothSides::Digest(sides.b(), false);
-  RC_ASSERT(digest.ranks->replicas.differing == replicas.differing);
+  RC_ASSERT(digest.replicas->differing == replicas.differing);
   if (holders_in_all > 0) {
     RC_ASSERT(Different(report) == std::set<std::string>({name}));
     RC_ASSERT(replicas.differing == 0U);

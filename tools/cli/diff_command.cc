@@ -148,18 +148,18 @@ int DigestCommand::Run() {
       const bool fold =
           !long_ && StdoutIsTerminal() && report.parameters.size() > ParameterTable::kScreenRows;
       PrintData(fold ? DigestTotals(report) : DigestTable(report));
-      if (report.ranks) PrintData(ReplicaLines(report.ranks->replicas, ""));
+      if (report.replicas) PrintData(ReplicaLines(*report.replicas, ""));
     }
     if (!quiet()) {
       PrintNotes(report.notes);
-      if (report.ranks) PrintNotes(OwnValueNotes(*report.ranks, ""));
+      if (report.replicas) PrintNotes(OwnValueNotes(*report.replicas, ""));
       PrintWords(fmt::format("{}, {} read in {} ({}){}",
                              FormatCount(NameCount(report), "parameter"),
                              FormatBytes(report.bytes_read), FormatSeconds(seconds),
                              FormatRate(report.bytes_read, seconds),
-                             report.ranks ? "; " + ReplicasText(report.ranks->replicas) : ""));
+                             report.replicas ? "; " + ReplicasText(*report.replicas) : ""));
     }
-    return report.ranks && report.ranks->replicas.differing > 0 ? 1 : 0;
+    return report.replicas && report.replicas->differing > 0 ? 1 : 0;
   };
   return RunStoppable(options_, progress_style(), DigestCheckpoint, print);
 }
@@ -191,8 +191,8 @@ int DiffCommand::Run() {
     }
     if (!quiet()) {
       PrintNotes(report.notes);
-      for (const auto& [side, findings] : {std::pair(" of A", &report.a), {" of B", &report.b}}) {
-        if (*findings) PrintNotes(OwnValueNotes(**findings, side));
+      for (const auto& [side, replicas] : {std::pair(" of A", &report.a), {" of B", &report.b}}) {
+        if (*replicas) PrintNotes(OwnValueNotes(**replicas, side));
       }
       PrintSummary(report, seconds);
     }
@@ -212,12 +212,11 @@ void DiffCommand::PrintSummary(const DiffReport& report, double seconds) const {
     if (!counts.empty()) counts += ", ";
     counts += fmt::format("{} {}", count, RelationOfMany(relation));
   }
-  PrintWords(
-      fmt::format("{}: {}; {} compared, {} read in {} ({}){}",
-                  FormatCount(report.parameters.size(), "parameter"), counts,
-                  FormatBytes(report.bytes), FormatBytes(report.bytes_read), FormatSeconds(seconds),
-                  FormatRate(report.bytes_read, seconds),
-                  report.a ? "; " + ReplicasText(report.a->replicas, report.b->replicas) : ""));
+  PrintWords(fmt::format("{}: {}; {} compared, {} read in {} ({}){}",
+                         FormatCount(report.parameters.size(), "parameter"), counts,
+                         FormatBytes(report.bytes), FormatBytes(report.bytes_read),
+                         FormatSeconds(seconds), FormatRate(report.bytes_read, seconds),
+                         report.a ? "; " + ReplicasText(*report.a, *report.b) : ""));
 }
 
 void DiffCommand::PrintText(const DiffReport& report) const {
@@ -237,8 +236,8 @@ void DiffCommand::PrintText(const DiffReport& report) const {
     PrintData(OwnRanksText(diff.name, diff.a_ranks, "A", "B"));
     PrintData(OwnRanksText(diff.name, diff.b_ranks, "B", "A"));
   }
-  if (report.a) PrintData(ReplicaLines(report.a->replicas, " of A"));
-  if (report.b) PrintData(ReplicaLines(report.b->replicas, " of B"));
+  if (report.a) PrintData(ReplicaLines(*report.a, " of A"));
+  if (report.b) PrintData(ReplicaLines(*report.b, " of B"));
 }
 
 }  // namespace reshard

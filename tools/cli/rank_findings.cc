@@ -50,9 +50,8 @@ std::string ReplicaLines(const ReplicaReport& replicas, std::string_view side) {
   return text;
 }
 
-std::vector<std::string> OwnValueNotes(const DigestReport::RankFindings& findings,
-                                       std::string_view side) {
-  const std::vector<std::string>& names = findings.own_values;
+std::vector<std::string> OwnValueNotes(const ReplicaReport& replicas, std::string_view side) {
+  const std::vector<std::string>& names = replicas.own_values;
   if (names.empty()) return {};
   return {fmt::format("ranks{} hold values of their own of {}: {}", side,
                       FormatCount(names.size(), "parameter"), PrintableNames(names, names.size()))};

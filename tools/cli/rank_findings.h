@@ -19,8 +19,7 @@ std::string ReplicasText(const ReplicaReport& a, const ReplicaReport& b);
 std::string ReplicaLines(const ReplicaReport& replicas, std::string_view side);
 
 // A note about parameters with different values in different ranks, if there are any.
-std::vector<std::string> OwnValueNotes(const DigestReport::RankFindings& findings,
-                                       std::string_view side);
+std::vector<std::string> OwnValueNotes(const ReplicaReport& replicas, std::string_view side);
 
 }  // namespace reshard
 
