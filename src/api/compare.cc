@@ -24,45 +24,14 @@
 namespace reshard {
 namespace {
 
-void AddDigest(const SourceTensor& tensor, const HeldValue& value, DigestReport& report) {
-  report.bytes += value.bytes;
-  report.parameters.push_back({{tensor.name, value.kind, value.dtype, value.shape, value.bytes},
-                               ToHex(value.digest),
-                               value.ranks});
-}
-
 template <typename Options>
 RanksRead RanksOf(const Options& options) {
   return options.one_replica ? RanksRead::kOneReplica : RanksRead::kAll;
 }
 
-Status DigestOneReplica(const SourceTensors& opened, const Reading& /*reading*/,
-                        const SharedWork& work, DigestReport& report) {
-  const OpenedSource& source = *opened.source;
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<Digest128> digests,
-                           DigestTensors(source.tensors(), opened.tensors, work));
-  report.parameters.reserve(digests.size());
-  for (size_t i = 0; i < digests.size(); ++i) {
-    const SourceTensor& tensor = opened.tensors[i];
-    HeldValue value = {tensor.kind, tensor.dtype, {}, tensor.Bytes(), digests[i], {}};
-    value.shape = tensor.Info().shape;
-    AddDigest(tensor, value, report);
-  }
-  return {};
-}
-
-Status DigestAllRanks(const SourceTensors& opened, const Reading& reading, const SharedWork& work,
-                      DigestReport& report) {
-  RESHARD_ASSIGN_OR_RETURN(const CheckpointContents contents, ReadAllRanks(opened, work));
-  if (!opened.choice.TakesAll()) report.bytes_read = reading.crc.bytes + contents.bytes;
-  report.parameters.reserve(contents.values.size());  // mostly one value each
-  for (size_t i = 0; i < contents.values.size(); ++i) {
-    for (const HeldValue& value : contents.values[i]) {
-      AddDigest(opened.tensors[i], value, report);
-    }
-  }
-  report.replicas = contents.replicas;
-  return {};
+uint64_t BytesRead(const SourceTensors& opened, const Reading& reading,
+                   const CheckpointContents& contents) {
+  return opened.choice.TakesAll() ? reading.bytes : reading.crc.bytes + contents.bytes;
 }
 
 // XXH3-128 of a line for each value, sorted: name, dtype, shape, bytes and digest, tabs between
@@ -97,9 +66,6 @@ struct Side {
 
   const OpenedSource& source() const { return *opened.source; }
   const std::vector<SourceTensor>& tensors() const { return opened.tensors; }
-  uint64_t BytesRead(const CheckpointContents& contents) const {
-    return opened.choice.TakesAll() ? reading.bytes : reading.crc.bytes + contents.bytes;
-  }
 };
 
 // A parameter that both sides have.
@@ -241,11 +207,11 @@ class Comparison {
   }
 
   Status CompareAllRanks(const SharedWork& work) {
-    RESHARD_ASSIGN_OR_RETURN(const CheckpointContents a, ReadAllRanks(a_.opened, work));
-    RESHARD_ASSIGN_OR_RETURN(const CheckpointContents b, ReadAllRanks(b_.opened, work));
+    RESHARD_ASSIGN_OR_RETURN(const CheckpointContents a, ReadContents(a_.opened, work));
+    RESHARD_ASSIGN_OR_RETURN(const CheckpointContents b, ReadContents(b_.opened, work));
     report_.a = a.replicas;
     report_.b = b.replicas;
-    report_.bytes_read = a_.BytesRead(a) + b_.BytesRead(b);
+    report_.bytes_read = BytesRead(a_.opened, a_.reading, a) + BytesRead(b_.opened, b_.reading, b);
     std::vector<CommonParameter> different;
     uint64_t bytes = 0;
     for (const CommonParameter& parameter : common_) {
@@ -318,14 +284,21 @@ Result<DigestReport> DigestCheckpoint(const ContentOptions& options) {
       return ParameterChoice::NothingTaken(opened.left_out, opened.first_left_out, "read");
     }
     RESHARD_ASSIGN_OR_RETURN(const Reading reading, FindReading(opened));
-    DigestReport report;
-    report.bytes_read = reading.bytes;
-    const CountedWork work(options.run, {.total_bytes = report.bytes_read});
+    const CountedWork work(options.run, {.total_bytes = reading.bytes});
     OpenedSource& source = *opened.source;
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, reading.crc, work.work()));
-    const auto digest = options.one_replica ? DigestOneReplica : DigestAllRanks;
-    RESHARD_RETURN_IF_ERROR(digest(opened, reading, work.work(), report));
+    RESHARD_ASSIGN_OR_RETURN(CheckpointContents contents, ReadContents(opened, work.work()));
     RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
+    DigestReport report;
+    report.bytes_read = BytesRead(opened, reading, contents);
+    report.parameters.reserve(contents.values.size());  // mostly one value each
+    for (const std::vector<HeldValue>& values : contents.values) {
+      for (const HeldValue& value : values) {
+        report.bytes += value.bytes;
+        report.parameters.push_back({TensorInfo(value), ToHex(value.digest), value.ranks});
+      }
+    }
+    if (!options.one_replica) report.replicas = std::move(contents.replicas);
     report.warnings = std::move(opened.warnings);
     report.notes = std::move(opened.notes);
     report.digest = DigestOfAll(report.parameters);

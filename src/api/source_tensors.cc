@@ -108,10 +108,10 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
   return opened;
 }
 
-Result<CheckpointContents> ReadAllRanks(const SourceTensors& opened, const SharedWork& work) {
+Result<CheckpointContents> ReadContents(const SourceTensors& opened, const SharedWork& work) {
   const OpenedSource& source = *opened.source;
   return ReadContents(source.tensors(), source.rule().source(), opened.choice, opened.tensors,
-                      work);
+                      opened.ranks == RanksRead::kOneReplica, work);
 }
 
 }  // namespace reshard

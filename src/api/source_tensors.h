@@ -61,8 +61,9 @@ struct Reading {
 // as FindCrcFiles and CopiesOf.
 Result<Reading> FindReading(const SourceTensors& opened);
 
-// Reads the files of all ranks. Errors: as ReadContents.
-Result<CheckpointContents> ReadAllRanks(const SourceTensors& opened, const SharedWork& work);
+// Reads the files of all ranks, or one replica of each shard, depending on the opening. Errors: as
+// the other ReadContents.
+Result<CheckpointContents> ReadContents(const SourceTensors& opened, const SharedWork& work);
 
 }  // namespace reshard
 

@@ -44,6 +44,37 @@ bool IsCut(const SourceTensor& parameter, const Strategy& strategy) {
                      });
 }
 
+// Reads one replica of each shard.
+Result<CheckpointContents> ReadOneReplica(const Source& source,
+                                          const std::vector<SourceTensor>& tensors,
+                                          const SharedWork& work) {
+  CheckpointContents contents;
+  std::vector<uint64_t> sizes;
+  sizes.reserve(tensors.size());
+  contents.values.reserve(tensors.size());
+  for (const SourceTensor& tensor : tensors) {
+    contents.values.push_back({{tensor.Info(), {}, {}}});
+    sizes.push_back(tensor.Bytes());
+    contents.bytes += sizes.back();
+  }
+  std::mutex mutex;  // guards the digests
+  const auto add = [&](size_t index, ByteRange piece, const std::stop_token& stop) -> Status {
+    const SourceTensor& tensor = tensors[index];
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
+                             CopiesOf(source, tensor, Box::Whole(tensor.full_shape)));
+    LogicalHasher hasher;
+    Digest128 sum;
+    RESHARD_RETURN_IF_ERROR(InSteps(
+        piece, kDigestStepBytes, stop, work.progress,
+        [&](ByteRange part) { return AddCopied(source.files(), copies, part, hasher, sum); }));
+    const std::scoped_lock lock(mutex);
+    contents.values[index].front().digest ^= sum;
+    return {};
+  };
+  RESHARD_RETURN_IF_ERROR(ForEachPiece(sizes, kPieceBytes, work, add));
+  return contents;
+}
+
 std::span<const ByteRange> ContentOf(const StoredArray& info) {
   return info.kind == ArrayKind::kMapTensor ? info.framed : info.content;
 }
@@ -51,7 +82,7 @@ std::span<const ByteRange> ContentOf(const StoredArray& info) {
 class ContentsReader {
  public:
   ContentsReader(const Source& source, const Strategy* strategy, const ParameterChoice& choice)
-      : source_(source), strategy_(strategy), choice_(choice) {
+      : source_(source), strategy_(strategy) {
     if (strategy == nullptr) return;
     for (const int64_t stage : source.ranks().taken_stages) {
       stages_.try_emplace(stage, source, *strategy, choice, stage);
@@ -60,7 +91,6 @@ class ContentsReader {
 
   Result<CheckpointContents> Read(const std::vector<SourceTensor>& parameters,
                                   const SharedWork& work) {
-    if (source_.placement().all_tensors() != nullptr) return ReadListed(parameters, work);
     parameters_ = parameters;
     own_.resize(parameters_.size());
     for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -115,22 +145,6 @@ class ContentsReader {
   // The values of a parameter that no layout cuts, and the ranks that hold them.
   using OwnByValue = std::map<HeldValue, RankSet, HeldValue::Less>;
 
-  // Reads tensors whose parts are listed: files have other names for them.
-  Result<CheckpointContents> ReadListed(const std::vector<SourceTensor>& tensors,
-                                        const SharedWork& work) const {
-    CheckpointContents contents;
-    RESHARD_ASSIGN_OR_RETURN(contents.replicas,
-                             CompareListedReplicas(source_, choice_, {work.workers, work.stop}));
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<Digest128> digests,
-                             DigestTensors(source_, tensors, work));
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      const SourceTensor& tensor = tensors[i];
-      contents.bytes += tensor.Bytes();
-      contents.values.push_back({ValueOf(tensor, digests[i])});
-    }
-    return contents;
-  }
-
   // When all is read.
   Result<CheckpointContents> Finish() {
     CheckpointContents contents;
@@ -164,6 +178,7 @@ class ContentsReader {
       shards += ranks.count();
       bytes += ranks.count() * value.bytes;
       values.push_back(value);
+      values.back().name = parameters_[parameter].name;
       if (own_[parameter].size() > 1) values.back().ranks = ranks.List();
     }
     if (values.size() > 1) {
@@ -249,16 +264,11 @@ class ContentsReader {
                       "belong to one checkpoint?",
                       Quote(tensor.name)));
     }
-    return ValueOf(tensor, *sum);
-  }
-
-  static HeldValue ValueOf(const SourceTensor& tensor, const Digest128& digest) {
-    return {tensor.kind, tensor.dtype, tensor.full_shape, tensor.Bytes(), digest, {}};
+    return HeldValue{tensor.Info(), *sum, {}};
   }
 
   const Source& source_;
   const Strategy* const strategy_;  // null: none
-  const ParameterChoice& choice_;
   std::span<const SourceTensor> parameters_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in parameters_
   std::vector<bool> cut_;                                 // by a layout, as parameters_
@@ -273,8 +283,20 @@ class ContentsReader {
 Result<CheckpointContents> ReadContents(const Source& source, const Strategy* strategy,
                                         const ParameterChoice& choice,
                                         const std::vector<SourceTensor>& parameters,
-                                        const SharedWork& work) {
-  return ContentsReader(source, strategy, choice).Read(parameters, work);
+                                        bool one_replica, const SharedWork& work) {
+  // Files have other names for tensors whose parts are listed.
+  const bool are_listed = source.placement().all_tensors() != nullptr;
+  if (!one_replica && !are_listed) {
+    return ContentsReader(source, strategy, choice).Read(parameters, work);
+  }
+  ReplicaReport replicas;
+  if (!one_replica) {
+    RESHARD_ASSIGN_OR_RETURN(replicas,
+                             CompareListedReplicas(source, choice, {work.workers, work.stop}));
+  }
+  RESHARD_ASSIGN_OR_RETURN(CheckpointContents contents, ReadOneReplica(source, parameters, work));
+  contents.replicas = std::move(replicas);
+  return contents;
 }
 
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
@@ -292,31 +314,6 @@ Result<std::vector<SourceTensor>> ListTensors(const Source& source, const Conver
     }
   }
   return tensors;
-}
-
-Result<std::vector<Digest128>> DigestTensors(const Source& source,
-                                             const std::vector<SourceTensor>& tensors,
-                                             const SharedWork& work) {
-  std::vector<uint64_t> sizes;
-  sizes.reserve(tensors.size());
-  for (const SourceTensor& tensor : tensors) sizes.push_back(tensor.Bytes());
-  std::vector<Digest128> digests(tensors.size());
-  std::mutex mutex;  // guards digests
-  const auto add = [&](size_t index, ByteRange piece, const std::stop_token& stop) -> Status {
-    const SourceTensor& tensor = tensors[index];
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
-                             CopiesOf(source, tensor, Box::Whole(tensor.full_shape)));
-    LogicalHasher hasher;
-    Digest128 sum;
-    RESHARD_RETURN_IF_ERROR(InSteps(
-        piece, kDigestStepBytes, stop, work.progress,
-        [&](ByteRange part) { return AddCopied(source.files(), copies, part, hasher, sum); }));
-    const std::scoped_lock lock(mutex);
-    digests[index] ^= sum;
-    return {};
-  };
-  RESHARD_RETURN_IF_ERROR(ForEachPiece(sizes, kPieceBytes, work, add));
-  return digests;
 }
 
 bool HeldValue::Less::operator()(const HeldValue& a, const HeldValue& b) const {

@@ -7,7 +7,6 @@
 #define RESHARD_SRC_VERIFY_CHECKPOINT_CONTENTS_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "reshard/compare.h"
@@ -29,22 +28,12 @@ namespace reshard {
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
                                               const SharedWork& work, PlanFindings& findings);
 
-// Returns the logical digests of `tensors`, which belong to `source`. Errors: kMismatch if no file
-// holds a shard; as SourceFiles; kCancelled.
-Result<std::vector<Digest128>> DigestTensors(const Source& source,
-                                             const std::vector<SourceTensor>& tensors,
-                                             const SharedWork& work);
-
 // A whole parameter, as some ranks hold it.
-struct HeldValue {
-  ArrayKind kind = ArrayKind::kTensor;
-  DType dtype = DType::kFloat32;  // without meaning for a MapTensor
-  Shape shape;                    // of the full tensor; empty for text entries and MapTensors
-  uint64_t bytes = 0;
+struct HeldValue : TensorInfo {
   Digest128 digest;
   std::vector<int64_t> ranks;  // ascending; empty if it is the only value
 
-  // Orders values. Equal values compare as equal, for any ranks.
+  // Orders values. Equal values compare as equal, for any names and ranks.
   struct Less {
     bool operator()(const HeldValue& a, const HeldValue& b) const;
   };
@@ -59,14 +48,15 @@ struct CheckpointContents {
   uint64_t bytes = 0;  // that were read
 };
 
-// Reads the files of all ranks of a checkpoint. `parameters` are the parameters that `choice`
-// takes, and `strategy` is the source's, null for none. Work is counted in bytes of the files.
-// Errors: kMismatch if no file holds a shard, or if a layout does not fit; as SourceFiles;
-// kCancelled.
+// Reads the files of all ranks of a checkpoint, or one replica of each shard: then there is one
+// value of each parameter, and `replicas` is empty. `parameters` are the parameters that `choice`
+// takes, and `strategy` is the source's, null for none. Work is counted in bytes of the files, or
+// of the parameters. Errors: kMismatch if no file holds a shard, or if a layout does not fit; as
+// SourceFiles; kCancelled.
 Result<CheckpointContents> ReadContents(const Source& source, const Strategy* strategy,
                                         const ParameterChoice& choice,
                                         const std::vector<SourceTensor>& parameters,
-                                        const SharedWork& work);
+                                        bool one_replica, const SharedWork& work);
 
 }  // namespace reshard
 

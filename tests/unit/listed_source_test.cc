@@ -68,7 +68,7 @@ class TestSource {
     PlanFindings findings;
     const auto tensors = ListTensors(*source_, rule, work, findings);
     EXPECT_TRUE(tensors.ok()) << tensors.status().message();
-    const auto contents = ReadContents(*source_, nullptr, ParameterChoice(), *tensors, work);
+    const auto contents = ReadContents(*source_, nullptr, ParameterChoice(), *tensors, false, work);
     EXPECT_TRUE(contents.ok()) << contents.status().message();
     std::vector<std::string> texts;
     for (size_t i = 0; i < tensors->size(); ++i) {
