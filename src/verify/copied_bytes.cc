@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -165,6 +166,23 @@ Status CompareBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint6
     });
   };
   return ForEachRow(files, copies, {offset, found.size()}, compare);
+}
+
+Result<std::optional<ByteDifference>> FirstDifference(SourceFiles& files,
+                                                      std::span<const BlockCopy> expected,
+                                                      std::span<const BlockCopy> found,
+                                                      uint64_t size, const std::stop_token& stop) {
+  const uint64_t step = std::min(kComparisonStepBytes, size);
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(step);
+  for (uint64_t offset = 0; offset < size; offset += step) {
+    if (stop.stop_requested()) return CancelledError("stopped while comparing replicas");
+    const std::span<std::byte> bytes(buffer.get(), std::min(step, size - offset));
+    RESHARD_RETURN_IF_ERROR(CollectBytes(files, found, offset, bytes));
+    ByteDifference difference;
+    RESHARD_RETURN_IF_ERROR(CompareBytes(files, expected, offset, bytes, difference));
+    if (difference.count > 0) return std::optional(difference);
+  }
+  return std::optional<ByteDifference>();
 }
 
 void AddRow(const CopyRow& row, LogicalHasher& hasher, Digest128& sum) {

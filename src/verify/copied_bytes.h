@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "reshard/byte_range.h"
@@ -185,6 +187,13 @@ struct ByteDifference {
 // differences to `difference`. Errors: as CollectBytes.
 Status CompareBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<const std::byte> found, ByteDifference& difference);
+
+// Returns the first of the bytes that `expected` and `found` move to the first `size` of their
+// targets that differs, if one does. Errors: as CollectBytes; kCancelled.
+Result<std::optional<ByteDifference>> FirstDifference(SourceFiles& files,
+                                                      std::span<const BlockCopy> expected,
+                                                      std::span<const BlockCopy> found,
+                                                      uint64_t size, const std::stop_token& stop);
 
 // Adds the terms of the bytes of `row`, at their places in the target, to `sum`. May be called
 // under the fault guard.

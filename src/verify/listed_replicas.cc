@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <span>
@@ -14,6 +13,7 @@
 #include "src/base/status_macros.h"
 #include "src/os/threads.h"
 #include "src/source/part_list.h"
+#include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
 #include "src/verify/copied_bytes.h"
 
@@ -55,23 +55,6 @@ struct Held {
   const StoredArray* array = nullptr;
 };
 
-// Reads bytes of an array from `offset` on.
-Status ReadArray(SourceFiles& files, const Held& held, uint64_t offset, std::span<std::byte> out) {
-  for (const ByteRange& range : held.array->content) {
-    if (offset >= range.length) {
-      offset -= range.length;
-      continue;
-    }
-    const auto bytes = static_cast<size_t>(std::min<uint64_t>(out.size(), range.length - offset));
-    RESHARD_RETURN_IF_ERROR(
-        files.Read(held.table->file(), range.offset + offset, out.first(bytes)));
-    out = out.subspan(bytes);
-    offset = 0;
-    if (out.empty()) break;
-  }
-  return {};
-}
-
 // Compares the replicas of one tensor. One thread.
 class TensorComparison {
  public:
@@ -83,8 +66,6 @@ class TensorComparison {
   Status Compare(const PartList::Tensor& tensor, const std::vector<Replicas>& parts) {
     difference_.parameter = tensor.name;
     for (const Replicas& replicas : parts) RESHARD_RETURN_IF_ERROR(ComparePart(tensor, replicas));
-    std::vector<std::byte>().swap(expected_);  // `= {}` would keep the memory
-    std::vector<std::byte>().swap(found_);
     return {};
   }
 
@@ -141,21 +122,11 @@ class TensorComparison {
       return {};
     }
     const uint64_t bytes = std::min(PartBytes(tensor, part), most_bytes_);
-    expected_.resize(static_cast<size_t>(std::min(bytes, kComparisonStepBytes)));
-    found_.resize(expected_.size());
-    for (uint64_t offset = 0; offset < bytes; offset += expected_.size()) {
-      if (stop_.stop_requested()) return CancelledError("stopped while comparing replicas");
-      const auto step = static_cast<size_t>(std::min<uint64_t>(expected_.size(), bytes - offset));
-      const std::span<std::byte> expected(expected_.data(), step);
-      const std::span<std::byte> found(found_.data(), step);
-      RESHARD_RETURN_IF_ERROR(ReadArray(source_.files(), reference, offset, expected));
-      RESHARD_RETURN_IF_ERROR(ReadArray(source_.files(), held, offset, found));
-      if (std::memcmp(expected.data(), found.data(), step) == 0) continue;
-      const auto first = std::mismatch(expected.begin(), expected.end(), found.begin()).first;
-      Add({held.rank, reference.rank, false,
-           offset + static_cast<uint64_t>(first - expected.begin())});
-      return {};
-    }
+    RESHARD_ASSIGN_OR_RETURN(
+        const auto byte,
+        FirstDifference(source_.files(), LayOut(reference.table->file(), reference.array->content),
+                        LayOut(held.table->file(), held.array->content), bytes, stop_));
+    if (byte) Add({held.rank, reference.rank, false, byte->target});
     return {};
   }
 
@@ -168,8 +139,6 @@ class TensorComparison {
   const SharedWork& work_;
   const std::stop_token stop_;
   const uint64_t most_bytes_;
-  std::vector<std::byte> expected_;
-  std::vector<std::byte> found_;
   ReplicaReport::Difference difference_;
   uint64_t shards_ = 0;
   uint64_t bytes_ = 0;

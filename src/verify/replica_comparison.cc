@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "src/base/checked.h"
@@ -258,8 +257,9 @@ Status StageShards::ComparePart(const std::string& name, const ShardGrid& grid,
       pair.other_type = true;
     } else {
       RESHARD_ASSIGN_OR_RETURN(
-          const auto byte, FirstDifference(LayOut(reference->file(), first.content),
-                                           LayOut(index->file(), parameter->content), first.bytes));
+          const auto byte,
+          FirstDifference(source_.files(), LayOut(reference->file(), first.content),
+                          LayOut(index->file(), parameter->content), first.bytes, {}));
       if (!byte) continue;
       pair.offset = byte->target;
     }
@@ -290,7 +290,8 @@ Status StageShards::CompareWithOriginal(const Seen& seen, const SourceTensor& te
                                CopiesOf(source_, tensor, seen.grid->BoxOf(local, parameter.shape)));
       RESHARD_ASSIGN_OR_RETURN(
           const auto byte,
-          FirstDifference(copies, LayOut(index->file(), parameter.content), parameter.bytes));
+          FirstDifference(source_.files(), copies, LayOut(index->file(), parameter.content),
+                          parameter.bytes, {}));
       if (!byte) continue;
       pair.reference = rank_of(byte->file);
       pair.offset = byte->target;
@@ -298,19 +299,6 @@ Status StageShards::CompareWithOriginal(const Seen& seen, const SourceTensor& te
     AddPair(pair, difference);
   }
   return {};
-}
-
-Result<std::optional<ByteDifference>> StageShards::FirstDifference(
-    std::span<const BlockCopy> expected, std::span<const BlockCopy> found, uint64_t size) const {
-  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
-  for (uint64_t offset = 0; offset < size; offset += kComparisonStepBytes) {
-    const std::span<std::byte> bytes(buffer.get(), std::min(kComparisonStepBytes, size - offset));
-    RESHARD_RETURN_IF_ERROR(CollectBytes(source_.files(), found, offset, bytes));
-    ByteDifference difference;
-    RESHARD_RETURN_IF_ERROR(CompareBytes(source_.files(), expected, offset, bytes, difference));
-    if (difference.count > 0) return std::optional(difference);
-  }
-  return std::optional<ByteDifference>();
 }
 
 Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* strategy,

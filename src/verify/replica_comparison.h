@@ -109,10 +109,6 @@ class StageShards {
   // Adds differences between the original and the lowest ranks that hold the parts.
   Status CompareWithOriginal(const Seen& seen, const SourceTensor& original,
                              ReplicaReport::Difference& difference) const;
-  // Returns the first byte of the first `size` ones that differs, if one does.
-  Result<std::optional<ByteDifference>> FirstDifference(std::span<const BlockCopy> expected,
-                                                        std::span<const BlockCopy> found,
-                                                        uint64_t size) const;
 
   const Source& source_;
   const Strategy& strategy_;
