@@ -69,14 +69,20 @@ Result<ArrayCrc> CrcOfArrays(const FileTable& table, const ReadContent& read) {
   return ArrayCrc{mindspore.value(), plain.value()};
 }
 
+Status ReadInSteps(SourceFiles& files, FileId file, ByteRange range,
+                   const std::function<void(std::span<const std::byte>)>& take,
+                   const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
+  return InSteps(range, kWindowBytes, stop, progress, [&](ByteRange part) -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const Window window, files.Open(file, part.offset, part.length));
+    return window.Read([&](const std::byte* data) { take({data, part.length}); });
+  });
+}
+
 Result<ArrayCrc> CrcOfArrays(SourceFiles& files, FileId file, const FileTable& table,
                              const std::function<void(uint64_t)>& progress,
                              const std::stop_token& stop) {
   return CrcOfArrays(table, [&](ByteRange range, const auto& take) {
-    return InSteps(range, kWindowBytes, stop, progress, [&](ByteRange part) -> Status {
-      RESHARD_ASSIGN_OR_RETURN(const Window window, files.Open(file, part.offset, part.length));
-      return window.Read([&](const std::byte* data) { take({data, part.length}); });
-    });
+    return ReadInSteps(files, file, range, take, progress, stop);
   });
 }
 

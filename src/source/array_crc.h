@@ -31,8 +31,14 @@ using ReadContent = std::function<Status(
 // Of the contents of all arrays of `table`, read by `read`. Errors: as `read`.
 Result<ArrayCrc> CrcOfArrays(const FileTable& table, const ReadContent& read);
 
-// Reads the contents of all arrays of `table`, the table of `file`. `progress` gets the bytes read
-// since its last call; it may be empty. Any thread. Errors: as SourceFiles; kCancelled.
+// Calls `take` with the bytes of `range` of a file, in order. `progress` gets the bytes read since
+// its last call; it may be empty. Any thread. Errors: as SourceFiles; kCancelled.
+Status ReadInSteps(SourceFiles& files, FileId file, ByteRange range,
+                   const std::function<void(std::span<const std::byte>)>& take,
+                   const std::function<void(uint64_t)>& progress, const std::stop_token& stop);
+
+// Reads the contents of all arrays of `table`, the table of `file`. `progress` and errors: as
+// ReadInSteps.
 Result<ArrayCrc> CrcOfArrays(SourceFiles& files, FileId file, const FileTable& table,
                              const std::function<void(uint64_t)>& progress,
                              const std::stop_token& stop);

@@ -104,9 +104,6 @@ class LogicalMap {
   // As MakeBlockCopy.
   LogicalMap(const PlacedBoxView& shard, std::span<const int64_t> full_bytes)
       : to_logical_(MakeBlockCopy(shard, full_bytes)) {}
-  LogicalMap(const PlacedBox& shard, const Shape& full_bytes)
-      : LogicalMap(PlacedBoxView{shard.box.begin, shard.box.extent, shard.offset},
-                   std::span<const int64_t>(full_bytes)) {}
 
   struct Place {
     uint64_t position = 0;    // the byte's offset in the full tensor's row-major bytes

@@ -196,15 +196,8 @@ void AddRow(const CopyRow& row, LogicalHasher& hasher, Digest128& sum) {
 
 Status AddCopied(SourceFiles& files, const std::vector<BlockCopy>& copies, ByteRange part,
                  LogicalHasher& hasher, Digest128& sum) {
-  for (const BlockCopy& copy : copies) {
-    const ByteRange span = copy.TargetSpan();
-    if (span.offset >= part.end()) break;
-    if (span.end() <= part.offset) continue;
-    const CopyRows rows(copy);
-    RESHARD_RETURN_IF_ERROR(rows.ForEach(files, rows.SourceOf(part),
-                                         [&](const CopyRow& row) { AddRow(row, hasher, sum); }));
-  }
-  return {};
+  return ForEachRow(files, copies, part,
+                    [&](const BlockCopy&, const CopyRow& row) { AddRow(row, hasher, sum); });
 }
 
 }  // namespace reshard

@@ -200,8 +200,7 @@ Result<std::optional<ByteDifference>> FirstDifference(SourceFiles& files,
 void AddRow(const CopyRow& row, LogicalHasher& hasher, Digest128& sum);
 
 // Adds the terms of the bytes that `copies` move to the range `part` of their target to `sum`. The
-// copies are ordered by their first target byte. `hasher` belongs to this thread. Errors: as
-// SourceFiles.
+// copies are as CollectBytes takes them. `hasher` belongs to this thread. Errors: as CollectBytes.
 Status AddCopied(SourceFiles& files, const std::vector<BlockCopy>& copies, ByteRange part,
                  LogicalHasher& hasher, Digest128& sum);
 

@@ -10,7 +10,6 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/crc32.h"
-#include "src/io/shared_work.h"
 #include "src/source/array_crc.h"
 
 namespace reshard {
@@ -59,16 +58,6 @@ Status CheckArrayCrcs(SourceFiles& files, const IndexedFile& file,
       fmt::format("{}: its metadata crc_num states CRC-32 {}, its tensors have {}; the file is "
                   "damaged: take another copy",
                   Escape(files.path(file.file())), stated, crc.mindspore));
-}
-
-// Calls `take` with the bytes of `range`, in order.
-Status ReadInSteps(SourceFiles& files, FileId file, ByteRange range,
-                   const std::function<void(std::span<const std::byte>)>& take,
-                   const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
-  return InSteps(range, kWindowBytes, stop, progress, [&](ByteRange part) -> Status {
-    RESHARD_ASSIGN_OR_RETURN(const Window window, files.Open(file, part.offset, part.length));
-    return window.Read([&](const std::byte* data) { take({data, part.length}); });
-  });
 }
 
 // The parameters whose contents lie in `range`, for messages.

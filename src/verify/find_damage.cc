@@ -22,6 +22,7 @@
 #include "src/record/part_record.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
+#include "src/verify/copied_bytes.h"
 #include "src/verify/shared_digests.h"
 
 namespace reshard {
@@ -95,21 +96,16 @@ class ParameterFinder {
     if (!bytes || end_ > damaged_.size) return false;
     const uint64_t box_bytes = Volume(value.box) * ItemBytes(value.dtype);
     if (in_box_ > box_bytes || value.length > box_bytes - in_box_) return false;
-    const LogicalMap map({ToByteBox(value.box, value.dtype),
-                          static_cast<int64_t>(value.offset) - static_cast<int64_t>(in_box_)},
-                         ToByteShape(value.full_shape, value.dtype));
+    if (in_box_ > value.offset) return false;
+    const Box box = ToByteBox(value.box, value.dtype);
+    BlockCopy copy =
+        MakeBlockCopy({box.begin, box.extent, static_cast<int64_t>(value.offset - in_box_)},
+                      ToByteShape(value.full_shape, value.dtype));
+    copy.source = damaged_.file;
+    const CopyRows rows(copy);
     Digest128 sum;
-    const auto add = [&](ByteRange part) -> Status {
-      RESHARD_ASSIGN_OR_RETURN(const Window window,
-                               files_.Open(damaged_.file, part.offset, part.length));
-      return window.Read([this, &map, &sum, &part](const std::byte* data) {
-        for (uint64_t at = 0; at < part.length;) {
-          const LogicalMap::Place place = map.At(part.offset + at);
-          const uint64_t length = std::min(part.length - at, place.contiguous);
-          hasher_.Add(sum, data + at, length, place.position);
-          at += length;
-        }
-      });
+    const auto add = [&](ByteRange part) {
+      return rows.ForEach(files_, part, [&](const CopyRow& row) { AddRow(row, hasher_, sum); });
     };
     RESHARD_RETURN_IF_ERROR(InSteps({value.offset, value.length}, kWindowBytes, stop_, {}, add));
     return ToHex(sum) == value.digest;

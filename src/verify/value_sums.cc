@@ -179,20 +179,6 @@ ValueSums SumFloat6(std::span<const std::byte> bytes) {
   });
 }
 
-// The places of all bytes of a parameter.
-Result<std::vector<BlockCopy>> BytesOf(const Source& source, const SourceTensor& parameter) {
-  if (parameter.kind == ArrayKind::kTensor) {
-    return CopiesOf(source, parameter, Box::Whole(parameter.full_shape));
-  }
-  std::vector<BlockCopy> copies;
-  uint64_t place = 0;
-  for (const ByteRange& range : parameter.content) {
-    copies.push_back({parameter.file, range.offset, place, range.length, {}});
-    place += range.length;
-  }
-  return copies;
-}
-
 }  // namespace
 
 void ValueSums::Add(const ValueSums& other) {
@@ -280,7 +266,8 @@ Result<std::vector<std::optional<ValueSums>>> SumParameters(
   }
   const auto add = [&](size_t index, ByteRange piece, const std::stop_token& stop) -> Status {
     const SourceTensor& parameter = parameters[index];
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, BytesOf(source, parameter));
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
+                             CopiesOf(source, parameter, Box::Whole(parameter.full_shape)));
     const uint64_t item = ItemBytes(parameter.dtype);
     const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMostSummedBytes + item);
     // An item of three bytes may cross the end of a stretch. It counts in the stretch of its first

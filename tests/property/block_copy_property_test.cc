@@ -158,7 +158,7 @@ RC_GTEST_PROP(BlockCopyProperty, LogicalMapIsTheNaiveOffset, ()) {
   const Box full = Box::Whole(shape);
   const Box box = AnyBox(shape);
   const int64_t base = Pick<int64_t>(-100, 100);  // below zero when a Value begins inside the shard
-  const LogicalMap map({box, base}, shape);
+  const LogicalMap map({box.begin, box.extent, base}, shape);
   std::vector<uint64_t> positions;
   ForEachIndex(box, [&](const auto& index) { positions.push_back(OffsetInBox(full, index)); });
   for (size_t i = 0; i < positions.size(); ++i) {
