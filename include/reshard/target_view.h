@@ -18,30 +18,25 @@
 #include "reshard/byte_range.h"
 #include "reshard/convert.h"
 #include "reshard/findings.h"
-#include "reshard/options.h"
 #include "reshard/status.h"
 
 namespace reshard {
 inline namespace v0_1 {
 
-struct ViewOptions {
-  CheckChoice checks = {};  // of Open; `checksum` also of Stream, `refuse_overflow` of it alone
-  RunOptions run = {};      // of Open and of Stream; a request of `stop` ends reads, too
-  // Bytes that the view may hold, as ConvertOptions::memory_limit.
-  uint64_t memory_limit = 0;
-  IoChoice::Source io = IoChoice::Source::kAuto;
-  // Pages of sources stay in the page cache and do not count as memory of the view. So a source
-  // byte that several files share is read from the disk once.
-  bool keep_pages = false;
-};
-
 class TargetView {
  public:
-  // Opens the sources, plans every file and checks both, as Convert does before it writes.
-  // `spec.target.folder` may be empty and has no effect. Errors: as Plan, without the errors of a
-  // target folder; kInvalidArgument for encrypted targets: their random vectors differ from call to
-  // call.
-  static Result<TargetView> Open(const ConversionSpec& spec, const ViewOptions& options = {});
+  // Opens the sources, plans every file and checks both, as Convert does before it writes. `run`
+  // and `checks.checksum` hold for Stream, too, and a request of `stop` ends reads.
+  // `checks.refuse_overflow` holds for Stream alone. The view may hold `memory_limit` bytes. It
+  // ignores `target.folder` (which may be empty), `io.target`, `force`, `prune`, `resume`, `shard`,
+  // `note` and `record_timeline`.
+  //
+  // With `keep_pages`, pages of sources stay in the page cache and do not count as memory of the
+  // view. So a source byte that several files share is read from the disk once.
+  //
+  // Errors: as Plan, without the errors of a target folder; kInvalidArgument for encrypted targets:
+  // their random vectors differ from call to call.
+  static Result<TargetView> Open(const ConvertOptions& options, bool keep_pages = false);
 
   TargetView(TargetView&& other) noexcept;
   TargetView& operator=(TargetView&& other) noexcept;

@@ -31,21 +31,21 @@ namespace {
 
 using Destination = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-constexpr Keyword<ViewedConversion> kView[] = {
-    {"source", [](ViewedConversion& o, nb::handle v) { SetSource(o.source, v); }},
+constexpr Keyword<ConvertOptions> kView[] = {
+    {"source", [](ConvertOptions& o, nb::handle v) { SetSource(o.source, v); }},
 };
 
 class View {
  public:
   static View Open(const nb::dict& keywords, int jobs, const nb::object& watch) {
     const FileUse use;
-    ViewedConversion options;
-    Fill<ViewedConversion>(options, keywords, kViewCall,
-                           {std::span<const Keyword<ViewedConversion>>(kView)});
+    ConvertOptions options;
+    Fill<ConvertOptions>(options, keywords, kViewCall,
+                         {std::span<const Keyword<ConvertOptions>>(kView)});
     return View(RunWatched(jobs, watch, [&](const RunOptions& run) {
       const FileUse joined(use);
       SetWatched(options.run, run);
-      return TargetView::Open(options, options);
+      return TargetView::Open(options);
     }));
   }
 

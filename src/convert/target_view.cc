@@ -45,7 +45,7 @@ inline namespace v0_1 {
 
 class TargetView::Impl {
  public:
-  Impl(OpenedConversion opened, const ViewOptions& options)
+  Impl(OpenedConversion opened, const ConvertOptions& options)
       : opened_(std::move(opened)),
         checks_(options.checks),
         run_(options.run),
@@ -267,32 +267,27 @@ class TargetView::Impl {
   const std::unique_ptr<StatedCrcOfFile[]> crcs_;  // by the number of the file
 };
 
-Result<TargetView> TargetView::Open(const ConversionSpec& spec, const ViewOptions& options) {
+Result<TargetView> TargetView::Open(const ConvertOptions& options, bool keep_pages) {
   return CatchOutOfMemory([&]() -> Result<TargetView> {
-    if (spec.target.encryption) {
+    if (options.target.encryption) {
       return InvalidArgumentError(
           "`encryption`: a view has the plain bytes of the files; convert writes encrypted ones");
     }
     const FileUse use;
     const RetryScope retries(options.run);
-    ConvertOptions all;
-    static_cast<ConversionSpec&>(all) = spec;
-    all.checks = options.checks;
-    all.run = options.run;
-    all.io.source = options.io;
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));
-    RESHARD_RETURN_IF_ERROR(CheckOneSource(spec.source.path, spec.source.files));
-    RESHARD_RETURN_IF_ERROR(CheckSpec(spec));
+    RESHARD_RETURN_IF_ERROR(CheckOneSource(options.source.path, options.source.files));
+    RESHARD_RETURN_IF_ERROR(CheckSpec(options));
     RESHARD_RETURN_IF_ERROR(ExpectedParameters(options.checks).status());
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     const MemoryWatch watch(WatchOf(first));
-    RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(all, first));
+    RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(options, first));
     auto impl = std::make_unique<Impl>(std::move(opened), options);
     RESHARD_ASSIGN_OR_RETURN(
         const MemoryBudget budget,
         FitMemory(first, HeldOf(impl->source()), impl->work(), impl->findings().warnings));
-    impl->SetBudget(budget, options.keep_pages);
+    impl->SetBudget(budget, keep_pages);
     RESHARD_RETURN_IF_ERROR(impl->CheckSources());
     // The check sees the memory of the whole process, also that of callers. From now on, windows
     // and plans stay within their shares without it.

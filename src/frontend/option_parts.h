@@ -12,7 +12,6 @@
 #include "reshard/merge.h"
 #include "reshard/options.h"
 #include "reshard/strategy.h"
-#include "reshard/target_view.h"
 #include "reshard/verify.h"
 #include "src/convert/option_checks.h"
 #include "src/options/option_table.h"
@@ -115,21 +114,6 @@ struct StrategyMerge {
 };
 
 inline OptionParts PartsOf(StrategyMerge& options) { return {.force = &options.force}; }
-
-// The options for opening a TargetView. `force` concerns the output made from a file.
-struct ViewedConversion : ConversionSpec, ViewOptions {
-  OutputChoice output;
-};
-
-inline OptionParts PartsOf(ViewedConversion& options) {
-  OptionParts parts = PartsOf(static_cast<ConversionSpec&>(options));
-  parts.checks = &options.checks;
-  parts.output = &options.output;
-  parts.force = &options.output.force;
-  parts.memory_limit = &options.memory_limit;
-  parts.run = &options.run;
-  return parts;
-}
 
 // The arguments of CommitWorkers, and of FindStatus, for which `run` has no effect.
 struct Commit {

@@ -225,10 +225,8 @@ TEST_F(PipelineTotalsTest, HaveToBeTheExpectedOnes) {
 TEST(TotalsTest, AreExpectedInWordsOfANumber) {
   ConversionFolder folder({{"w", kHalves}}, {});
   folder.options().checks.parameters = "6.74G";
-  ConversionSpec spec = folder.options();
-  for (const Status& status :
-       {Convert(folder.options()).status(), Plan(folder.options()).status(),
-        TargetView::Open(spec, {.checks = folder.options().checks}).status()}) {
+  for (const Status& status : {Convert(folder.options()).status(), Plan(folder.options()).status(),
+                               TargetView::Open(folder.options()).status()}) {
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_EQ(status.option(), "checks.parameters");
     EXPECT_THAT(status.message(), Naming("\"6.74G\"", "6.74B"));

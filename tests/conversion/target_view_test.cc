@@ -40,8 +40,8 @@ class SampleFolder : public ConversionFolder {
   }
 };
 
-TargetView Open(const ConversionFolder& folder, const ViewOptions& options = {}) {
-  auto view = TargetView::Open(folder.options(), options);
+TargetView Open(const ConversionFolder& folder, bool keep_pages = false) {
+  auto view = TargetView::Open(folder.options(), keep_pages);
   EXPECT_TRUE(view.ok()) << view.status().message();
   return *std::move(view);
 }
@@ -85,7 +85,8 @@ TEST(TargetViewTest, ThreadsReadAtTheSameTimeWithFewPlansInMemory) {
     expected.push_back(ReadFile(folder.options().target.folder + "/" + RankPath(rank)));
   }
   folder.options().target.states_crc = true;  // found by whichever thread comes first
-  const TargetView view = Open(folder, {.memory_limit = uint64_t{32} << 20});
+  folder.options().memory_limit = uint64_t{32} << 20;
+  const TargetView view = Open(folder);
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
   for (size_t t = 0; t < 8; ++t) {
@@ -119,7 +120,8 @@ TEST(TargetViewTest, ReadsWhateverMemoryTheProcessHolds) {
   }
   ConversionFolder folder(rows, rows);
   folder.WriteStage(tensors, rows, 4);
-  const TargetView view = Open(folder, {.memory_limit = uint64_t{32} << 20});
+  folder.options().memory_limit = uint64_t{32} << 20;
+  const TargetView view = Open(folder);
   const std::vector<char> held(size_t{64} << 20, 'x');
   for (size_t file = 0; file < 4; ++file) EXPECT_FALSE(ReadWhole(view, file).empty());
   EXPECT_EQ(held.back(), 'x');
@@ -181,11 +183,10 @@ Streamed StreamOf(
 ByteRange Whole(const TargetView& view, size_t file) { return {0, view.files()[file].size}; }
 
 // In as small chunks as there are.
-ViewOptions Small(int jobs = 2) {
-  ViewOptions options;
-  options.run.jobs = jobs;
-  options.memory_limit = uint64_t{28} << 20;
-  return options;
+TargetView OpenSmall(ConversionFolder& folder, int jobs = 2) {
+  folder.options().run.jobs = jobs;
+  folder.options().memory_limit = uint64_t{28} << 20;
+  return Open(folder);
 }
 
 // Files of some chunks.
@@ -194,7 +195,7 @@ constexpr int64_t kStreamedRows = 16384;
 TEST(TargetViewTest, StreamsComeInOrderWhateverTheThreads) {
   SampleFolder folder(kStreamedRows);
   for (const int jobs : {1, 4}) {
-    const TargetView view = Open(folder, Small(jobs));
+    const TargetView view = OpenSmall(folder, jobs);
     const std::string whole = ReadWhole(view, 3);
     const Streamed all = StreamOf(view, 3, Whole(view, 3));
     EXPECT_TRUE(all.status.ok()) << all.status.message();
@@ -211,7 +212,7 @@ TEST(TargetViewTest, StreamsComeInOrderWhateverTheThreads) {
 
 TEST(TargetViewTest, AStreamEndsWithWhatItsTakerReturns) {
   SampleFolder folder(kStreamedRows);
-  const TargetView view = Open(folder, Small());
+  const TargetView view = OpenSmall(folder);
   int calls = 0;
   const Streamed streamed = StreamOf(view, 0, Whole(view, 0), [&] {
     ++calls;
@@ -237,9 +238,8 @@ TEST(TargetViewTest, AStreamOfSourcesThatChangeIsRefused) {
 TEST(TargetViewTest, AStopRequestEndsAStream) {
   SampleFolder folder(kStreamedRows);
   std::stop_source stop;
-  ViewOptions options = Small();
-  options.run.stop = stop.get_token();
-  const TargetView view = Open(folder, options);
+  folder.options().run.stop = stop.get_token();
+  const TargetView view = OpenSmall(folder);
   const Streamed streamed = StreamOf(view, 0, Whole(view, 0), [&]() -> Status {
     stop.request_stop();
     return {};
@@ -251,7 +251,7 @@ TEST(TargetViewTest, AStopRequestEndsAStream) {
 TEST(TargetViewTest, OnlyFilesOfChangedSourcesHaveChanged) {
   ConversionFolder folder(kRows, kRows);
   folder.WriteStage({MakeTensor("w", DType::kFloat32, {64, 256})}, kRows, 4);
-  const TargetView view = Open(folder, {.keep_pages = true});
+  const TargetView view = Open(folder, /*keep_pages=*/true);
   std::ofstream(folder.options().source.path + "/" + RankPath(2), std::ios::app) << "more";
   for (size_t file = 0; file < 4; ++file) {
     const bool reads_it = view.files()[file].source_ranks == std::vector<int64_t>{2};
@@ -263,9 +263,8 @@ TEST(TargetViewTest, OnlyFilesOfChangedSourcesHaveChanged) {
 TEST(TargetViewTest, AStopRequestEndsReads) {
   SampleFolder folder;
   std::stop_source stop;
-  ViewOptions options;
-  options.run.stop = stop.get_token();
-  const TargetView view = Open(folder, options);
+  folder.options().run.stop = stop.get_token();
+  const TargetView view = Open(folder);
   stop.request_stop();
   std::vector<std::byte> out(16);
   EXPECT_EQ(view.Read(0, 0, out).code(), StatusCode::kCancelled);

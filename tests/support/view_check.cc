@@ -42,10 +42,11 @@ void ExpectStream(const TargetView& view, size_t file, const std::string& expect
 }  // namespace
 
 void ExpectViewHasFiles(const ConvertOptions& done) {
-  ViewOptions options;
+  ConvertOptions options;
+  static_cast<ConversionSpec&>(options) = done;
   options.checks = done.checks;
   options.checks.parameters.clear();
-  const auto view = TargetView::Open(done, options);
+  const auto view = TargetView::Open(options);
   ASSERT_TRUE(view.ok()) << view.status().message();
   for (size_t i = 0; i < view->files().size(); ++i) {
     const PlanReport::TargetFile& file = view->files()[i];

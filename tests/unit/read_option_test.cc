@@ -219,9 +219,8 @@ void ExpectPlaces(uint32_t calls) {
 }
 
 TEST(OptionTable, EachCallHasAPlaceForItsOptions) {
-  ExpectPlaces<ConvertOptions>(kConvertCall | kPlanCall);
+  ExpectPlaces<ConvertOptions>(kConvertCall | kPlanCall | kCatCall | kViewCall | kMountCall);
   ExpectPlaces<Proof>(kAgainstCall);
-  ExpectPlaces<ViewedConversion>(kCatCall | kViewCall | kMountCall);
   ExpectPlaces<RecodeOptions>(kRecodeCall);
   ExpectPlaces<MergeOptions>(kMergeCall);
   ExpectPlaces<Verification>(kVerifyCall);

@@ -69,8 +69,8 @@ Status CatCommand::ReadRange(const std::string& text) {
   return {};
 }
 
-Result<ViewedConversion> CatCommand::Options() const {
-  ViewedConversion options = options_;
+Result<ConvertOptions> CatCommand::Options() const {
+  ConvertOptions options = options_;
   if (Status given = table_.ApplyTo(PartsOf(options)); !given.ok()) return given;
   // Opens and plans only the sources of this file. A folder of full tensors is planned as a whole.
   if (rank_ && !IsWholeFolder(options.target.format)) options.selection.ranks = {*rank_};
@@ -97,8 +97,8 @@ Result<size_t> CatCommand::FileOf(const TargetView& view) const {
       fmt::format("--rank {}: the target has the files {}", *rank_, FormatRanks(numbers)));
 }
 
-Result<CatCommand::Done> CatCommand::PassOn(const ViewedConversion& options, ByteOutput& output) {
-  const Result<TargetView> view = TargetView::Open(options, options);
+Result<CatCommand::Done> CatCommand::PassOn(const ConvertOptions& options, ByteOutput& output) {
+  const Result<TargetView> view = TargetView::Open(options);
   if (!view.ok()) return view.status();
   if (!quiet()) PrintNotes(view->findings().notes);
   PrintWarnings(view->findings().warnings);
@@ -121,14 +121,14 @@ Result<CatCommand::Done> CatCommand::PassOn(const ViewedConversion& options, Byt
 int CatCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
   std::signal(SIGPIPE, SIG_IGN);  // that a reader has gone is an error as others are
-  const Result<ViewedConversion> options = Options();
+  const Result<ConvertOptions> options = Options();
   if (!options.ok()) return Fail(options.status());
   if (const Status stays = file_use().AddOutput(output_); !stays.ok()) return Fail(stays);
-  Result<ByteOutput> output = ByteOutput::Make(output_, options->output.force);
+  Result<ByteOutput> output = ByteOutput::Make(output_, options->force);
   if (!output.ok()) return Fail(output.status());
   const Result<Done> done =
       CallStoppable(*options, progress_style(),
-                    [&](const ViewedConversion& given) { return PassOn(given, *output); });
+                    [&](const ConvertOptions& given) { return PassOn(given, *output); });
   if (!done.ok()) return Fail(done.status());
   PrintWarnings(done->warnings);
   if (!quiet()) {

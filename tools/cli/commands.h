@@ -51,12 +51,12 @@ class CatCommand : public Command {
   };
 
   Status ReadRange(const std::string& text);
-  Result<ViewedConversion> Options() const;
+  Result<ConvertOptions> Options() const;
   // Returns the number of the file that is asked for. `view` is of `options`.
   Result<size_t> FileOf(const TargetView& view) const;
-  Result<Done> PassOn(const ViewedConversion& options, ByteOutput& output);
+  Result<Done> PassOn(const ConvertOptions& options, ByteOutput& output);
 
-  ViewedConversion options_;  // without the options of the table
+  ConvertOptions options_;  // without the options of the table
   TableOptions table_;
   std::optional<int64_t> rank_;
   std::optional<ByteRange> range_;
@@ -224,7 +224,7 @@ class MountCommand : public Command {
 
   const MountServer serve_;
   const std::vector<std::string> words_;
-  ViewedConversion options_;  // without the options of the table
+  ConvertOptions options_;  // without the options of the table
   TableOptions table_;
   std::string folder_;
   bool background_ = false;

@@ -52,8 +52,6 @@ void MountCommand::Complete() {
 int MountCommand::Run() {
   if (serve_ == nullptr) return Fail(Hand());
   if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
-  // Other programs have them, too, and the kernel gives them back when it wants memory.
-  options_.keep_pages = true;
   const Status place = CheckMountPlace(folder_, options_.source);
   if (!place.ok()) return Fail(place);
   if (!background_) return Serve([] {});
@@ -80,8 +78,9 @@ Status MountCommand::Hand() const {
 }
 
 int MountCommand::Serve(const std::function<void()>& ready) {
-  const auto opened = CallStoppable(options_, progress_style(), [](const ViewedConversion& given) {
-    return TargetView::Open(given, given);
+  const auto opened = CallStoppable(options_, progress_style(), [](const ConvertOptions& given) {
+    // Other programs have the pages, too, and the kernel gives them back when it wants memory.
+    return TargetView::Open(given, /*keep_pages=*/true);
   });
   if (!opened.ok()) return Fail(opened.status());
   FinishLog();
