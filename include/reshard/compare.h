@@ -95,15 +95,16 @@ struct DamageReport {
 // Returns the kind in words, such as "other content".
 std::string_view DamageKindName(DamageReport::Damage::Kind kind);
 
-// The contents that DigestCheckpoint and MeasureValues read.
+// The contents that DigestCheckpoint, Diff and MeasureValues read.
 struct ContentOptions {
   SourceSpec source;
   // Patterns (GlobMatch, reshard/parameters.h). A parameter is read if a pattern of `include`
   // matches its name, or `include` is empty, and no pattern of `exclude` matches.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};
-  // Of DigestCheckpoint: read one replica of each shard. For a parameter that no layout cuts, read
-  // the value of the lowest rank. MeasureValues always reads so.
+  // Of DigestCheckpoint and Diff, which then compares byte by byte: read one replica of each shard.
+  // For a parameter that no layout cuts, read the value of the lowest rank. MeasureValues always
+  // reads so.
   bool one_replica = false;
   RunOptions run = {};
 };
@@ -139,18 +140,10 @@ struct DigestReport {
 //   kNotFound, kCorrupt, kMismatch, kUnsupported, kIo, kResourceExhausted, kCancelled
 Result<DigestReport> DigestCheckpoint(const ContentOptions& options);
 
-struct DiffOptions {
-  SourceSpec a;
+// `source` is A. The other options of the base hold for both sides.
+struct DiffOptions : ContentOptions {
   SourceSpec b;
-  // Patterns (GlobMatch, reshard/parameters.h). A parameter is compared if a pattern of `include`
-  // matches its name, or `include` is empty, and no pattern of `exclude` matches.
-  std::vector<std::string> include = {};
-  std::vector<std::string> exclude = {};
   bool values = false;  // if float tensors differ: count and compare their elements
-  // Compare one replica of each shard byte by byte, and read only these. For a parameter that no
-  // layout cuts, compare the value of the lowest rank.
-  bool one_replica = false;
-  RunOptions run = {};
 };
 
 struct DiffReport {

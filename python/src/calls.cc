@@ -68,7 +68,7 @@ constexpr Keyword<ContentOptions> kDigest[] = {
 };
 
 constexpr Keyword<DiffOptions> kDiff[] = {
-    {"a", [](DiffOptions& o, nb::handle v) { Set(o.a.path, v); }},
+    {"a", [](DiffOptions& o, nb::handle v) { Set(o.source.path, v); }},
     {"b", [](DiffOptions& o, nb::handle v) { Set(o.b.path, v); }},
 };
 
@@ -358,7 +358,7 @@ void AddCalls(nb::module_& module) {
   AddCall<DiffOptions>(
       module, "diff", kDiffCall,
       [](DiffOptions& options) {
-        options.b.key = options.a.key;
+        options.b.key = options.source.key;
         return Diff(options);
       },
       kDiff);

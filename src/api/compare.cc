@@ -24,8 +24,7 @@
 namespace reshard {
 namespace {
 
-template <typename Options>
-RanksRead RanksOf(const Options& options) {
+RanksRead RanksOf(const ContentOptions& options) {
   return options.one_replica ? RanksRead::kOneReplica : RanksRead::kAll;
 }
 
@@ -347,7 +346,7 @@ Result<DiffReport> Diff(const DiffOptions& options) {
     const RetryScope retries(options.run);
     Side a;
     Side b;
-    for (const auto& [named, side] : {std::pair(&options.a, &a), std::pair(&options.b, &b)}) {
+    for (const auto& [named, side] : {std::pair(&options.source, &a), std::pair(&options.b, &b)}) {
       RESHARD_ASSIGN_OR_RETURN(
           side->opened, OpenTensors(*named, {options.include, options.exclude, {}},
                                     RanksOf(options), Workers(options.run.jobs), options.run.stop));

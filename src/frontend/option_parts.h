@@ -38,16 +38,12 @@ inline OptionParts PartsOf(ContentOptions& options) {
           .one_replica = &options.one_replica};
 }
 
-// The key serves both sides: copy it from `a` to `b`.
+// The key serves both sides: copy it to `b`.
 inline OptionParts PartsOf(DiffOptions& options) {
-  return {.source = &options.a,
-          .key = &options.a.key,
-          .include = &options.include,
-          .exclude = &options.exclude,
-          .run = &options.run,
-          .second_source = &options.b,
-          .values = &options.values,
-          .one_replica = &options.one_replica};
+  OptionParts parts = PartsOf(static_cast<ContentOptions&>(options));
+  parts.second_source = &options.b;
+  parts.values = &options.values;
+  return parts;
 }
 
 // The arguments of VerifyAgainst.

@@ -71,7 +71,7 @@ TEST_F(DenseHeadersTest, ADigestReadsThemOnce) {
 
 TEST_F(DenseHeadersTest, ADifferenceReadsThemOnce) {
   DiffOptions options;
-  options.a.path = options.b.path = path_;
+  options.source.path = options.b.path = path_;
   const uint64_t read = LeastFromDisk([&] {
     const auto report = Diff(options);
     ASSERT_TRUE(report.ok()) << report.status().message();

@@ -52,7 +52,7 @@ class DigestDiffTest : public testing::Test {
     WriteFull(tensors_);
     digest_.source.path = folder_.options().source.path;
     digest_.source.strategy = folder_.options().source.strategy;
-    diff_.a = {digest_.source.path, digest_.source.strategy};
+    diff_.source = {digest_.source.path, digest_.source.strategy};
     diff_.b = {full_, ""};
   }
 
@@ -262,7 +262,7 @@ TEST_F(DigestDiffTest, MalformedInputsAreErrors) {
 
 TEST_F(DigestDiffTest, EqualWhateverTheLayout) {
   EXPECT_THAT(Relations(), ElementsAre("w =", "v =", "nothing =", "step ="));
-  std::swap(diff_.a, diff_.b);
+  std::swap(diff_.source, diff_.b);
   EXPECT_THAT(Relations(), ElementsAre("w =", "v =", "nothing =", "step ="));
 }
 
@@ -290,10 +290,10 @@ TEST_F(DigestDiffTest, NotesOfOtherLengthsAndMapsOfOtherTypesDiffer) {
                                                              TensorMessage("int32", {1}, "9012")}));
   };
   const std::string a(4, 'a');
-  diff_.a = {write("a.ckpt", a, "int32"), ""};
+  diff_.source = {write("a.ckpt", a, "int32"), ""};
   diff_.b = {write("b.ckpt", a + a, "uint32"), ""};
   EXPECT_THAT(Relations(), ElementsAre("note !", "map !"));
-  diff_.b = diff_.a;
+  diff_.b = diff_.source;
   EXPECT_THAT(Relations(), ElementsAre("note =", "map ="));
 }
 
@@ -385,9 +385,9 @@ TEST_F(DigestDiffTest, LargeTensorsInManyWindows) {
   std::vector<TestTensor> tensors = {MakeTensor("w", DType::kFloat16, {1 << 16, 80})};
   columns.WriteStage(tensors, layouts, 4);
   WriteFull(tensors);
-  diff_.a = {columns.options().source.path, columns.options().source.strategy};
+  diff_.source = {columns.options().source.path, columns.options().source.strategy};
   EXPECT_THAT(Relations(), ElementsAre("w ="));
-  const auto report = DigestCheckpoint(OptionsFor(diff_.a.path, diff_.a.strategy.path()));
+  const auto report = DigestCheckpoint(OptionsFor(diff_.source.path, diff_.source.strategy.path()));
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->parameters[0].digest, DigestOf(tensors[0].content));
   tensors[0].content[7654321] ^= 0x10;

@@ -92,7 +92,7 @@ std::vector<std::string> Pairs(const ReplicaReport& report) {
 class RankFindingsTest : public testing::Test {
  protected:
   RankFindingsTest() {
-    diff_.a = a_.side();
+    diff_.source = a_.side();
     diff_.b = b_.side();
   }
 
@@ -163,7 +163,7 @@ TEST_F(RankFindingsTest, ARankThatDiffersFromItsReplicaIsNamed) {
   EXPECT_THAT(Pairs(*report.b), ElementsAre("w: 3/1+40"));
   const DigestReport digest = DigestB();
   EXPECT_THAT(Pairs(*digest.replicas), ElementsAre("w: 3/1+40"));
-  std::swap(diff_.a, diff_.b);
+  std::swap(diff_.source, diff_.b);
   EXPECT_THAT(Pairs(*Compare().a), ElementsAre("w: 3/1+40"));
 }
 
@@ -309,7 +309,7 @@ TEST_F(RankFindingsTest, AMissingPartOfATensorWithoutElementsIsNoDifference) {
       {MakeTensor("nothing", DType::kInt8, {0, 8}), MakeTensor("w", DType::kInt8, {1, 2})},
       {layouts});
   checkpoint.Remove(2);
-  diff_.a = diff_.b = checkpoint.side();
+  diff_.source = diff_.b = checkpoint.side();
   EXPECT_TRUE(Compare().equal());
 }
 

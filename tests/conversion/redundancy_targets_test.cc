@@ -63,7 +63,7 @@ TEST_F(RedundancyTargetsTest, RanksTakeTurns) {
 
 TEST_F(RedundancyTargetsTest, TheResultIsASource) {
   Run();
-  DiffOptions diff{.a = options().source, .b = options().source};
+  DiffOptions diff{{.source = options().source}, options().source};
   diff.b.path = options().target.folder;
   const auto equal = Diff(diff);
   ASSERT_TRUE(equal.ok()) << equal.status().message();

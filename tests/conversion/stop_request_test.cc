@@ -36,7 +36,7 @@ TEST(StopRequest, NothingIsReadAfterIt) {
   against.target.folder = source;
   against.source.strategy = strategy;
   DiffOptions diff;
-  diff.a = diff.b = {source, strategy};
+  diff.source = diff.b = {source, strategy};
   ContentOptions digest;
   digest.source.path = source;
   digest.source.strategy = strategy;

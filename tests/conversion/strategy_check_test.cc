@@ -496,7 +496,7 @@ TEST(StrategyCheckTest, APipelinesStrategyForFilesThatHoldTheOtherStageIsRefused
         DigestCheckpoint(
             {.source = {.path = options.source.path, .strategy = options.source.strategy}})
             .status(),
-        Diff({.a = side, .b = side}).status(),
+        Diff({{.source = side}, side}).status(),
         ShardedCheckpoint::Open(options.source.path, options.source.strategy).status(),
         VerifyAgainst(against).status()}) {
     EXPECT_EQ(other.message(), status.message());

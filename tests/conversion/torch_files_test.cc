@@ -110,7 +110,7 @@ TEST_F(TorchFilesTest, BecomesTheTensorsOfItsDict) {
   ASSERT_TRUE(proved.ok()) << proved.status().message();
   EXPECT_THAT(proved->differences, IsEmpty());
   DiffOptions diff;
-  diff.a = options_.source;
+  diff.source = options_.source;
   diff.b.path = options_.target.folder;
   const auto same = Diff(diff);
   ASSERT_TRUE(same.ok()) << same.status().message();
@@ -496,7 +496,7 @@ TEST_F(TorchRanksTest, OneFileAloneIsNoTensorForAnyCommand) {
   EXPECT_THAT(measured->warnings,
               ElementsAre(Says(WarningCode::kMissingRanks, Naming("renamed.ckpt", "\"w\""))));
   DiffOptions diff;
-  diff.a.path = renamed;
+  diff.source.path = renamed;
   diff.b.path = renamed;
   is_told(Diff(diff).status());
   is_told(Checkpoint::Open(renamed).status());

@@ -316,8 +316,8 @@ TEST(UnmatchedNamesTest, AreRefusedWhereNothingIsConverted) {
   digest.source.path = options.source.path;
   digest.source.strategy = options.source.strategy;
   DiffOptions diff;
-  diff.a = {options.source.path, options.source.strategy};
-  diff.b = diff.a;
+  diff.source = {options.source.path, options.source.strategy};
+  diff.b = diff.source;
   for (const Status& status :
        {VerifyAgainst(against).status(), DigestCheckpoint(digest).status(), Diff(diff).status(),
         ShardedCheckpoint::Open(options.source.path, options.source.strategy).status()}) {

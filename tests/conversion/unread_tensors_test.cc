@@ -56,7 +56,7 @@ class UnreadTensorsTest : public testing::Test {
     ASSERT_TRUE(rest.ok()) << rest.status().message();
     EXPECT_THAT(rest->parameters, SizeIs(1));
     DiffOptions diff;
-    diff.a.path = source;
+    diff.source.path = source;
     diff.b.path = source;
     ExpectNamed(Diff(diff).status());
     diff.exclude = {"t"};

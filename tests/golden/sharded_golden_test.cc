@@ -124,7 +124,7 @@ TEST_P(WholeTest, IsTheSameFromSeveralProcesses) {
 TEST_P(WholeTest, HasTheSameContentsAsItsWholeTensors) {
   ASSERT_TRUE(Convert(options_).ok());
   DiffOptions diff;
-  diff.a = options_.source;
+  diff.source = options_.source;
   diff.b.path = options_.target.folder;
   const auto report = Diff(diff);
   ASSERT_TRUE(report.ok()) << report.status().message();

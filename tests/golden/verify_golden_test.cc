@@ -141,7 +141,7 @@ std::set<std::string> Converted(const ConversionSpec& options) {
 TEST_P(VerifyGoldenTest, BothSidesHoldTheSameParameters) {
   const ConversionSpec against = Options();
   DiffOptions options;
-  options.a = {against.source.path, against.source.strategy};
+  options.source = {against.source.path, against.source.strategy};
   options.b = {against.target.folder, against.target.strategy};
   const auto report = Diff(options);
   ASSERT_TRUE(report.ok()) << report.status().message();

@@ -43,7 +43,7 @@ class CompareCrcTest : public testing::Test {
     against_.target.strategy = convert.target.strategy;
     digest_.source.path = convert.source.path;
     digest_.source.strategy = convert.source.strategy;
-    diff_.a = {convert.source.path, convert.source.strategy};
+    diff_.source = {convert.source.path, convert.source.strategy};
     diff_.b = {convert.target.folder, convert.target.strategy};
   }
 
@@ -92,7 +92,7 @@ TEST_F(CompareCrcTest, ADamagedFileIsNamed) {
     ExpectDamaged(VerifyAgainst(against_).status(), PathOf(rank));
     ExpectDamaged(DigestCheckpoint(digest_).status(), PathOf(rank));
     ExpectDamaged(Diff(diff_).status(), PathOf(rank));
-    std::swap(diff_.a, diff_.b);
+    std::swap(diff_.source, diff_.b);
     ExpectDamaged(Diff(diff_).status(), PathOf(rank));
     Damage(rank);  // as it was
   }
@@ -111,7 +111,7 @@ TEST_F(CompareCrcTest, OfOneReplicaTheFilesThatAreReadAreChecked) {
 }
 
 TEST_F(CompareCrcTest, FilesOfFullTensorsAreChecked) {
-  diff_.a = diff_.b = {PathOf(0), ""};
+  diff_.source = diff_.b = {PathOf(0), ""};
   EXPECT_TRUE(Diff(diff_).ok());
   Damage(0);
   ExpectDamaged(Diff(diff_).status(), PathOf(0));

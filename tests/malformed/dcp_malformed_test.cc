@@ -554,7 +554,7 @@ TEST_F(DcpTest, TheDigestIsThatOfTheOutput) {
   WriteMetadata();
   ASSERT_EQ(Converted().message(), "");
   DiffOptions diff;
-  diff.a.path = work_.path() / "in";
+  diff.source.path = work_.path() / "in";
   diff.b.path = work_.path() / "out";
   const auto report = Diff(diff);
   ASSERT_TRUE(report.ok()) << report.status().message();

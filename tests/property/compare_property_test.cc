@@ -57,7 +57,7 @@ class BothSides {
 
   DiffReport Compare(bool values = false, bool one_replica = false) const {
     DiffOptions options;
-    options.a = a_;
+    options.source = a_;
     options.b = b_;
     options.values = values;
     options.run.jobs = Pick(0, 4);

@@ -168,7 +168,7 @@ DiffCommand::DiffCommand(CLI::App& parent)
     : Command(parent, "diff", "Compare two checkpoints of any layouts; exit 1 if they differ",
               {"reshard diff ckpt_8 ckpt_4 --a-strategy s8.ckpt --b-strategy s4.ckpt",
                "reshard diff run1/model.ckpt run2/model.ckpt --values"}) {
-  AddPositional(app(), "A", options_.a.path,
+  AddPositional(app(), "A", options_.source.path,
                 "Folder with rank_N/*.ckpt or *.safetensors. Without a strategy also one file, a "
                 "unified folder or a Hugging Face folder");
   AddPositional(app(), "B", options_.b.path, "The same");
@@ -182,7 +182,7 @@ int DiffCommand::Run() {
   SetOwnWords({{"source.strategy", "--a-strategy or --b-strategy"},
                {"source.format", "--a-format or --b-format"}});
   if (const Status given = table_.ApplyTo(PartsOf(options_)); !given.ok()) return Fail(given);
-  options_.b.key = options_.a.key;
+  options_.b.key = options_.source.key;
   const auto print = [this](const DiffReport& report, double seconds) {
     if (json()) {
       PrintReport(report, {.seconds = seconds});
