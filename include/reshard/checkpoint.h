@@ -188,13 +188,6 @@ class ShardedCheckpoint {
     std::span<std::byte> destination;  // of exactly the box's size
   };
 
-  // How the caller may use the bytes of a mapped file.
-  enum class MapKind {
-    kReadOnly,
-    // The caller may write to the bytes. Only this map sees the writes; the file does not change.
-    kPrivate,
-  };
-
   // A whole file, mapped as long as a copy of `data` lives. If another process truncates it
   // meanwhile, touching bytes beyond the new end raises SIGBUS.
   struct MappedFile {
@@ -275,14 +268,14 @@ class ShardedCheckpoint {
   // kNotFound, kInvalidArgument, kMismatch as Read.
   Result<std::vector<Part>> Locate(std::string_view name, const Box& box) const;
 
-  // Maps the file of a rank. Part::content gives the places of its arrays in the map.
-
-  // Errors:
+  // Maps the file of a rank. Part::content gives the places of its arrays in the map. With
+  // `is_private` the caller may write to the bytes. Only this map sees the writes; the file does
+  // not change. Errors:
   //   kNotFound: the rank has no file
   //   kChanged: the path leads to another file than the one that was opened
   //   kUnsupported: the file is encrypted
   //   kIo
-  Result<MappedFile> Map(int64_t rank, MapKind kind) const;
+  Result<MappedFile> Map(int64_t rank, bool is_private = false) const;
 
   // Returns one part for a text. For a MapTensor, returns keys, values and status of each Value.
   // Errors: kNotFound, and the errors of Read.

@@ -280,8 +280,7 @@ class Store {
     ShardedCheckpoint::MappedFile file;
     {
       const Use use(opened_);
-      file = Take(checkpoint().Map(rank, is_private ? ShardedCheckpoint::MapKind::kPrivate
-                                                    : ShardedCheckpoint::MapKind::kReadOnly));
+      file = Take(checkpoint().Map(rank, is_private));
     }
     auto owner = std::make_unique<std::shared_ptr<std::byte>>(file.data);
     const nb::capsule capsule(owner.get(), [](void* held) noexcept {

@@ -577,8 +577,7 @@ Result<std::vector<ShardedCheckpoint::Part>> ShardedCheckpoint::Locate(std::stri
   });
 }
 
-Result<ShardedCheckpoint::MappedFile> ShardedCheckpoint::Map(
-    int64_t rank, ShardedCheckpoint::MapKind kind) const {
+Result<ShardedCheckpoint::MappedFile> ShardedCheckpoint::Map(int64_t rank, bool is_private) const {
   return CatchOutOfMemory([&]() -> Result<ShardedCheckpoint::MappedFile> {
     const std::vector<ChosenFile>& chosen = state_->source->chosen();
     const auto file = std::find_if(chosen.begin(), chosen.end(),
@@ -594,8 +593,7 @@ Result<ShardedCheckpoint::MappedFile> ShardedCheckpoint::Map(
             "{}: an encrypted file has no bytes that can be looked at in place", Escape(path)));
       }
     }
-    const MapAccess access =
-        kind == ShardedCheckpoint::MapKind::kPrivate ? MapAccess::kPrivate : MapAccess::kRead;
+    const MapAccess access = is_private ? MapAccess::kPrivate : MapAccess::kRead;
     RESHARD_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> opened,
                              Storage::Of(path).Open(path));
     if (opened->pages() == nullptr) {

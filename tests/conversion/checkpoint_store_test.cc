@@ -218,7 +218,7 @@ TEST_F(ShardedCheckpointTest, LocatesWhatItMaps) {
   std::string found;
   for (const ShardedCheckpoint::Part& part : *parts) {
     EXPECT_EQ(part.path, checkpoint->files()[static_cast<size_t>(part.rank)].path);
-    const auto file = checkpoint->Map(part.rank, ShardedCheckpoint::MapKind::kReadOnly);
+    const auto file = checkpoint->Map(part.rank);
     ASSERT_TRUE(file.ok()) << file.status().message();
     for (const ByteRange& range : part.content) {
       ASSERT_LE(range.end(), file->size);
@@ -228,33 +228,29 @@ TEST_F(ShardedCheckpointTest, LocatesWhatItMaps) {
   EXPECT_EQ(found, weight_.content.substr(0, 4 * 24));
   EXPECT_EQ(checkpoint->Locate("weight", {{0, 0}, {9, 6}}).status().code(),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(checkpoint->Map(4, ShardedCheckpoint::MapKind::kReadOnly).status().code(),
-            StatusCode::kNotFound);
+  EXPECT_EQ(checkpoint->Map(4).status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(ShardedCheckpointTest, PrivateMapsAreWrittenToByOneAlone) {
   const auto checkpoint = Open();
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  const auto one = checkpoint->Map(0, ShardedCheckpoint::MapKind::kPrivate);
-  const auto two = checkpoint->Map(0, ShardedCheckpoint::MapKind::kPrivate);
+  const auto one = checkpoint->Map(0, /*is_private=*/true);
+  const auto two = checkpoint->Map(0, /*is_private=*/true);
   ASSERT_TRUE(one.ok() && two.ok()) << one.status().message();
   const std::string before = Text({two->data.get(), two->size});
   std::fill_n(one->data.get(), one->size, std::byte{1});
   EXPECT_EQ(Text({two->data.get(), two->size}), before);
-  EXPECT_EQ(
-      Text({checkpoint->Map(0, ShardedCheckpoint::MapKind::kReadOnly)->data.get(), one->size}),
-      before);
+  EXPECT_EQ(Text({checkpoint->Map(0)->data.get(), one->size}), before);
 }
 
 TEST_F(ShardedCheckpointTest, MapsNoOtherFileThanTheOneThatWasOpened) {
   const auto checkpoint = Open();
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  ASSERT_TRUE(checkpoint->Map(0, ShardedCheckpoint::MapKind::kReadOnly).ok());
+  ASSERT_TRUE(checkpoint->Map(0).ok());
   const std::string path = checkpoint->files()[0].path;
   std::filesystem::copy_file(path, path + ".new");
   std::filesystem::rename(path + ".new", path);
-  EXPECT_EQ(checkpoint->Map(0, ShardedCheckpoint::MapKind::kReadOnly).status().code(),
-            StatusCode::kChanged);
+  EXPECT_EQ(checkpoint->Map(0).status().code(), StatusCode::kChanged);
 }
 
 TEST(CheckpointOthersTest, TextsAndMapTensorsAreReadAsTheyAre) {
