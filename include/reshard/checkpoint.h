@@ -34,6 +34,9 @@
 #include "reshard/tensor.h"
 
 namespace reshard {
+
+class OpenedSource;  // of the library alone
+
 inline namespace v0_1 {
 
 struct RankFiles;
@@ -159,9 +162,8 @@ struct RankFiles {
   std::vector<Warning> warnings = {};
   std::vector<std::string> notes = {};  // where the files were found, if not in the folder itself
 
-  struct Indexed;
   // For Checkpoint::Open, the indexed files of a folder of full tensors; null for other folders.
-  std::shared_ptr<Indexed> indexed = {};
+  std::shared_ptr<OpenedSource> indexed = {};
 };
 
 class ShardedCheckpoint {

@@ -122,10 +122,6 @@ bool IsBoxOf(const Box& box, const Shape& shape) {
 
 }  // namespace
 
-struct RankFiles::Indexed {
-  std::unique_ptr<OpenedSource> source;
-};
-
 // Of a file that is not mapped: its texts, read when they are asked for, by any thread.
 class CopiedTexts {
  public:
@@ -157,7 +153,7 @@ class CopiedTexts {
 
 struct Checkpoint::State {
   std::string path;
-  std::shared_ptr<RankFiles::Indexed> folder;  // the owner of its table, if not its own
+  std::shared_ptr<OpenedSource> folder;  // the owner of its table, if not its own
   TableHandle table;
   std::optional<IndexedFile> own;
   // Of the file; null if it is encrypted, or MapOf returned null.
@@ -237,7 +233,7 @@ Result<Checkpoint> Checkpoint::Open(const RankFiles& listed, size_t place,
                : State::Open(path, std::move(key), ReadFileTable, Purpose::kListing);
   }
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
-    const OpenedSource& folder = *listed.indexed->source;
+    const OpenedSource& folder = *listed.indexed;
     const ChosenFile& file = folder.chosen()[place];
     RESHARD_ASSIGN_OR_RETURN(std::optional<IndexedFile> told, folder.Tell(file));
     if (!told) return State::OpenListed(listed, place, std::move(key));
@@ -254,7 +250,7 @@ Result<Checkpoint> Checkpoint::Open(const RankFiles& listed, size_t place,
 
 Result<Checkpoint> Checkpoint::State::OpenListed(const RankFiles& listed, size_t place,
                                                  std::shared_ptr<const EncryptionKey> key) {
-  OpenedSource& folder = *listed.indexed->source;
+  OpenedSource& folder = *listed.indexed;
   const ChosenFile& file = folder.chosen()[place];
   auto state = std::make_unique<State>();
   state->path = folder.path(file);
@@ -659,8 +655,7 @@ Result<RankFiles> ListRankFiles(const SourceSpec& source) {
       if (opened != nullptr) {
         files.files = ListFiles(*opened);
         files.warnings = opened->warnings();
-        files.indexed = std::make_shared<RankFiles::Indexed>();
-        files.indexed->source = std::move(opened);
+        files.indexed = std::move(opened);
         return files;
       }
     }
