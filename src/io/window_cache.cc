@@ -240,7 +240,8 @@ void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
   entry->asked &= ~gone;
   entry->present &= ~gone;
   entry->large &= ~gone;
-  const Granules held = entry->held & gone;
+  // At once: if the window gets a buffer meanwhile, that does not uncount their pages again.
+  const Granules held = std::exchange(entry->held, entry->held & ~gone) & gone;
   const uint64_t pages = entry->buffer.data() == nullptr ? BytesIn(held) : 0;
   GranulePages own{};
   ForEachGranule(gone, [&](size_t i) { own[i] = std::exchange(entry->own[i], 0); });
@@ -263,7 +264,6 @@ void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
   held_ -= BytesIn(held);
   *pages_ -= pages;
   EndReadAhead(*entry, gone);
-  entry->held &= ~gone;
   entry->busy &= ~gone;
   Unpin(entry);
   changed_.notify_all();

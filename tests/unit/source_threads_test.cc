@@ -2,14 +2,23 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <random>
+#include <span>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "src/io/local_file.h"
+#include "src/io/open_files.h"
 #include "src/io/source_files.h"
+#include "src/io/window_cache.h"
 #include "src/os/file_pages.h"
+#include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard::source_threads_test {
@@ -116,6 +125,36 @@ TEST(SourceThreads, AFileShrinksUnderAllOfThem) {
   });
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(files.VerifyUnchanged().code(), StatusCode::kChanged);
+}
+
+// A thread evicts the used pages of a window, while another gives the window a buffer for others.
+TEST(SourceThreads, PagesThatAreBeingEvictedAreUncountedOnce) {
+  constexpr int kRounds = 40;
+  constexpr uint64_t kHeaders = kWindowBytes / 4 * 3;
+  // In the build folder, because the folder for temporary files may lie in memory.
+  const TemporaryFolder folder(std::filesystem::path(RESHARD_BIN_DIR).parent_path());
+  const std::string path = folder.Write("a", std::string(kWindowBytes, 'x'));
+  for (int round = 0; round < kRounds; ++round) {
+    DropPages(path);
+    WindowCache cache(2 * kWindowBytes);
+    {
+      Result<LocalFile> source = LocalFile::Open(path);
+      ASSERT_TRUE(source.ok()) << source.status().message();
+      OpenFile file(std::make_unique<LocalFile>(std::move(*source)), cache);
+      file.windows.PrefetchPages({0, kHeaders});
+      std::string header(kHeaders - 2 * kGranuleBytes, '\0');
+      const std::span<char> out = header;
+      ASSERT_TRUE(file.windows.Read({0, out.size()}, std::as_writable_bytes(out)).ok());
+      ASSERT_GE(cache.Pages(), kHeaders)
+          << "the build folder lies in memory; this test needs a disk";
+      std::jthread evicting([&cache] { cache.GiveBack(); });
+      std::this_thread::sleep_for(std::chrono::microseconds(10 * round));
+      cache.SetBudget(2 * kWindowBytes, 0);
+      EXPECT_TRUE(file.windows.Hold({kWindowBytes - 1, 1}).ok());
+    }
+    ASSERT_EQ(cache.Pages(), 0U);
+    ASSERT_EQ(cache.Held(), 0U);
+  }
 }
 
 }  // namespace
