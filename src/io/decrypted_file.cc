@@ -34,8 +34,10 @@ bool ForEachUncached(const FilePages& file, ByteRange pages,
   return is_told;
 }
 
-// So many headers of blocks are asked for ahead.
+// So many headers of blocks are asked for ahead, unless blocks are small: almost every page of the
+// file has one then.
 constexpr size_t kHeadersAhead = 64;
+constexpr uint64_t kSmallBlock = uint64_t{16} << 10;
 
 // Makes the disk read the headers of the next blocks from the one at `offset` on, with the bytes
 // before each, assuming that blocks have `stride` bytes.
@@ -126,39 +128,13 @@ Result<std::shared_ptr<EncryptedBlocks>> EncryptedBlocks::Read(
         fmt::format("{}: {}", Escape(file.path()), cipher.status().message()));
   }
   const std::shared_ptr<EncryptedBlocks> blocks(new EncryptedBlocks(*std::move(cipher)));
-  RESHARD_ASSIGN_OR_RETURN(const Place second, blocks->EndOf(file, 0, {}));
-  if (second.offset > kSmallBlock && file.size() / second.offset > kMostFoundAtOnce) {
-    RESHARD_ASSIGN_OR_RETURN(std::optional<Layout> guess, blocks->GuessLayout(file, second));
-    if (guess) {
-      blocks->first_layout_ = *std::move(guess);
-      blocks->proven_ = 1;
-    }
-  }
-  if (blocks->proven_ == 0) {
-    RESHARD_ASSIGN_OR_RETURN(blocks->first_layout_, blocks->FindEach(file, second));
-    blocks->proven_ = blocks->first_layout_.count;
-  }
-  blocks->states_.resize(blocks->first_layout_.count, BlockState::kUnknown);
+  RESHARD_ASSIGN_OR_RETURN(blocks->layout_, blocks->FindEach(file));
+  blocks->states_.resize(blocks->layout_.count, BlockState::kUnknown);
   return blocks;
 }
 
-Result<std::optional<EncryptedBlocks::Layout>> EncryptedBlocks::GuessLayout(const ByteSource& file,
-                                                                            Place second) const {
-  const std::optional<Layout> none;
-  uint64_t end = file.size();
-  if (end >= second.offset + kTrailerBytes) {
-    RESHARD_ASSIGN_OR_RETURN(const bool has_trailer, IsTrailer(file, end - kTrailerBytes));
-    if (has_trailer) end -= kTrailerBytes;
-  }
-  const uint64_t last = (end - 1) / second.offset;
-  if (last >= kMostEvenBlocks) return none;
-  const Result<Place> found = EndOf(file, last, {last * second.offset, last * second.plain});
-  if (!found.ok() || found->offset != end) return none;
-  return std::optional(Layout{second, {}, *found, last + 1});
-}
-
-Result<EncryptedBlocks::Layout> EncryptedBlocks::FindEach(const ByteSource& file,
-                                                          Place second) const {
+Result<EncryptedBlocks::Layout> EncryptedBlocks::FindEach(const ByteSource& file) const {
+  RESHARD_ASSIGN_OR_RETURN(const Place second, EndOf(file, 0, {}));
   Layout found;
   found.even = second;
   for (Place place; place.offset < file.size(); place = found.end) {
@@ -184,37 +160,6 @@ Result<EncryptedBlocks::Layout> EncryptedBlocks::FindEach(const ByteSource& file
     RESHARD_ASSIGN_OR_RETURN(found.end, EndOf(file, number, place));
   }
   return found;
-}
-
-Result<bool> EncryptedBlocks::ProveBefore(const ByteSource& file, size_t number) {
-  if (number <= proven_.load(std::memory_order_acquire)) return true;
-  const std::scoped_lock lock(proof_mutex_);
-  const Layout& known = layout();
-  for (size_t i = proven_; i < number; ++i) {
-    const Place place = PlaceOf(i);
-    const Place expected = PlaceOf(i + 1);
-    if (i % kHeadersAhead == 0) AskForHeaders(file, place.offset, known.even.offset);
-    const Result<Place> end = EndOf(file, i, place);
-    if (end.ok() && end->offset == expected.offset && end->plain == expected.plain) {
-      proven_.store(i + 1, std::memory_order_release);
-      continue;
-    }
-    if (!end.ok() && end.status().code() != StatusCode::kCorrupt) return end.status();
-    Result<Layout> other = FindEach(file, known.even);
-    if (other.ok() && other->count == known.count && other->end.plain == known.end.plain) {
-      other_layout_ = *std::move(other);
-      layout_.store(&*other_layout_, std::memory_order_release);
-      proven_.store(known.count, std::memory_order_release);
-      return false;
-    }
-    RESHARD_RETURN_IF_ERROR(end.status());
-    return InBlock(
-        file, i, place.offset,
-        CorruptError(fmt::format("expected {} plain bytes, as in the blocks before, "
-                                 "found {}",
-                                 expected.plain - place.plain, end->plain - place.plain)));
-  }
-  return true;
 }
 
 Result<EncryptedBlock> EncryptedBlocks::ReadHeader(uint64_t offset, uint64_t left,
@@ -248,21 +193,20 @@ Result<EncryptedBlocks::Place> EncryptedBlocks::EndOf(const ByteSource& file, si
 }
 
 EncryptedBlocks::Place EncryptedBlocks::PlaceOf(size_t number) const {
-  const Layout& known = layout();
-  if (number == known.count) return known.end;
-  if (!known.places.empty()) return known.places[number];
-  return {number * known.even.offset, number * known.even.plain};
+  if (number == layout_.count) return layout_.end;
+  if (!layout_.places.empty()) return layout_.places[number];
+  return {number * layout_.even.offset, number * layout_.even.plain};
 }
 
 size_t EncryptedBlocks::BlockAt(uint64_t plain) const {
   assert(plain < size());
-  const Layout& known = layout();
   // The last block may be larger.
-  if (known.places.empty()) return std::min<size_t>(plain / known.even.plain, known.count - 1);
+  if (layout_.places.empty())
+    return std::min<size_t>(plain / layout_.even.plain, layout_.count - 1);
   const auto behind =
-      std::upper_bound(known.places.begin(), known.places.end(), plain,
+      std::upper_bound(layout_.places.begin(), layout_.places.end(), plain,
                        [](uint64_t offset, const Place& place) { return offset < place.plain; });
-  return static_cast<size_t>(behind - known.places.begin()) - 1;
+  return static_cast<size_t>(behind - layout_.places.begin()) - 1;
 }
 
 Status EncryptedBlocks::InBlock(const ByteSource& file, size_t number, uint64_t offset,
@@ -279,10 +223,10 @@ Result<EncryptedBlock> EncryptedBlocks::HeaderOf(size_t number, const CipherByte
   const uint64_t offset = PlaceOf(number).offset;
   const uint64_t end = PlaceOf(number + 1).offset;
   RESHARD_ASSIGN_OR_RETURN(const EncryptedBlock block,
-                           ReadHeader(offset, layout().end.offset - offset, read));
+                           ReadHeader(offset, layout_.end.offset - offset, read));
   const uint64_t expected = end - offset - BlockHeaderBytes(mode());
   if (block.cipher_bytes == expected) return block;
-  return CorruptError(fmt::format("expected {} encrypted bytes, as in the blocks before, found {}",
+  return CorruptError(fmt::format("expected {} encrypted bytes, as when it was opened, found {}",
                                   expected, block.cipher_bytes));
 }
 
@@ -300,7 +244,7 @@ Status EncryptedBlocks::CheckNow(const ByteSource& file, size_t number) const {
   };
   RESHARD_ASSIGN_OR_RETURN(const uint32_t plain, cipher_.PlainBytes(block, read_cipher));
   if (plain != next.plain - place.plain) {
-    return CorruptError(fmt::format("expected {} plain bytes, as in the blocks before, found {}",
+    return CorruptError(fmt::format("expected {} plain bytes, as when it was opened, found {}",
                                     next.plain - place.plain, plain));
   }
   return cipher_.Authenticate(block, read_cipher);
@@ -314,7 +258,7 @@ size_t EncryptedBlocks::BeginChecks(size_t number) {
   if (mode() == TargetSpec::EncryptionMode::kAesGcm && number > 0 &&
       states_[number - 1] == BlockState::kFits &&
       PlaceOf(number + 1).plain - PlaceOf(number).plain > kWindowBytes) {
-    while (count < kCheckedTogether && number + count < proven_ &&
+    while (count < kCheckedTogether && number + count < layout_.count &&
            states_[number + count] == BlockState::kUnknown) {
       ++count;
     }
@@ -324,8 +268,6 @@ size_t EncryptedBlocks::BeginChecks(size_t number) {
 }
 
 Status EncryptedBlocks::Check(const ByteSource& file, size_t number) {
-  // An error in a later block is reported when that block is read.
-  static_cast<void>(ProveBefore(file, std::min(number + kCheckedTogether, layout().count)));
   const size_t count = BeginChecks(number);
   if (count == 0) return {};
   std::array<BlockState, kCheckedTogether> found;
@@ -383,8 +325,6 @@ Status EncryptedBlocks::ReadAt(const ByteSource& file, uint64_t offset,
   CipherReader reader(file, CipherOf({offset, plain.size()}));
   while (!plain.empty()) {
     const size_t number = BlockAt(offset);
-    RESHARD_ASSIGN_OR_RETURN(const bool is_proven, ProveBefore(file, number + 1));
-    if (!is_proven) continue;  // it may be another block
     const Place place = PlaceOf(number);
     const std::span of_block =
         plain.first(std::min<uint64_t>(plain.size(), PlaceOf(number + 1).plain - offset));
@@ -404,7 +344,7 @@ ByteRange EncryptedBlocks::CipherOf(ByteRange plain) const {
   };
   const uint64_t begin = place_of(plain.offset);
   const uint64_t last = place_of(std::min(plain.end(), size()) - 1);
-  return {begin, std::min(last + kCipherUnit, layout().end.offset) - begin};
+  return {begin, std::min(last + kCipherUnit, layout_.end.offset) - begin};
 }
 
 bool DecryptedFile::IsCached(ByteRange range) const {

@@ -8,13 +8,11 @@
 #ifndef RESHARD_SRC_IO_DECRYPTED_FILE_H_
 #define RESHARD_SRC_IO_DECRYPTED_FILE_H_
 
-#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,11 +30,8 @@ namespace reshard {
 // so that each block is checked once as long as the file does not change.
 class EncryptedBlocks {
  public:
-  // Finds the blocks by their headers, as they may have any sizes. If there are very many blocks,
-  // it guesses at first that all blocks but the last have the size of the first, as all known
-  // writers make them. Bytes of such a block are returned only after the headers of all earlier
-  // blocks have proved the guess. Behind the last block there may be a CRC trailer of MindSpore,
-  // which is ignored.
+  // Finds the blocks by their headers, all of which it reads, as they may have any sizes. Behind
+  // the last block there may be a CRC trailer of MindSpore, which is ignored.
   // Errors:
   //   kCorrupt: names the block's offset
   //   kResourceExhausted: more than kMostBlocks blocks of different sizes
@@ -48,17 +43,13 @@ class EncryptedBlocks {
   static constexpr size_t kMostBlocks = size_t{1} << 20;
   // As large as the first one; with kPlainBlockBytes each 8 TiB.
   static constexpr size_t kMostEvenBlocks = size_t{1} << 24;
-  // The most headers that are read at once. If blocks are smaller than kSmallBlock all headers are
-  // read, because almost every page of the file has one.
-  static constexpr size_t kMostFoundAtOnce = 1024;
-  static constexpr uint64_t kSmallBlock = uint64_t{16} << 10;
 
   EncryptedBlocks(const EncryptedBlocks&) = delete;
   EncryptedBlocks& operator=(const EncryptedBlocks&) = delete;
 
   TargetSpec::EncryptionMode mode() const { return cipher_.mode(); }
   // The bytes of the plain file.
-  uint64_t size() const { return layout().end.plain; }
+  uint64_t size() const { return layout_.end.plain; }
 
   // As ByteSource::ReadAt. More errors: kCorrupt for a block that is not of the expected form at
   // its place, or does not fit the key.
@@ -85,14 +76,8 @@ class EncryptedBlocks {
 
   explicit EncryptedBlocks(BlockCipher cipher) : cipher_(std::move(cipher)) {}
 
-  // Guesses from the first header, before the place `second`, and the last one; no value if they do
-  // not fit.
-  Result<std::optional<Layout>> GuessLayout(const ByteSource& file, Place second) const;
   // Reads all headers.
-  Result<Layout> FindEach(const ByteSource& file, Place second) const;
-  // Proves that the blocks before `number` are at their places in the layout. Returns false if they
-  // are not, and replaces the layout. Errors: kCorrupt if no other layout fits.
-  Result<bool> ProveBefore(const ByteSource& file, size_t number);
+  Result<Layout> FindEach(const ByteSource& file) const;
   // Reads the header and the padding of a block that begins at `place`, and returns its end.
   // `number` is for messages.
   Result<Place> EndOf(const ByteSource& file, size_t number, Place place) const;
@@ -124,17 +109,8 @@ class EncryptedBlocks {
 
   static constexpr size_t kCheckedTogether = 4;
 
-  const Layout& layout() const { return *layout_.load(std::memory_order_acquire); }
-
   const BlockCipher cipher_;
-  // The first layout, and the one that proved to be right if that was a wrong guess; both have as
-  // many blocks and plain bytes.
-  Layout first_layout_;
-  std::optional<Layout> other_layout_;
-  std::atomic<const Layout*> layout_ = &first_layout_;
-  // The number of blocks whose places and ends in the layout are proved.
-  std::atomic<size_t> proven_ = 0;
-  std::mutex proof_mutex_;    // held while more are proven
+  Layout layout_;             // does not change after Read
   mutable std::mutex mutex_;  // guards the states
   std::vector<BlockState> states_;
   std::condition_variable checked_;  // a block is no longer kBeingChecked
