@@ -450,7 +450,7 @@ Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec,
   return CatchOutOfMemory([&]() -> Result<ShardedCheckpoint> {
     auto state = std::make_unique<State>();
     SourceLimits limits;
-    limits.access = AccessOf(io);
+    limits.access = io;
     RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource(spec, {.lists_unread = true}, limits));
     RESHARD_RETURN_IF_ERROR(state->List());
     state->files = ListFiles(*state->source);

@@ -277,7 +277,7 @@ Result<uint64_t> WriteCheckpoint(std::span<const ArrayToWrite> arrays,
                            {.total_bytes = encoded.size, .phase = Progress::Phase::kWrite});
     WriteBack write_back(kWriteBackBytes);
     RESHARD_ASSIGN_OR_RETURN(StagedFile file,
-                             output.Create(size, {WriteMode::kBuffered, &write_back}));
+                             output.Create(size, {IoChoice::Target::kBuffered, &write_back}));
     RESHARD_RETURN_IF_ERROR(Write(encoded, options, work.work(), file));
     work.Enter(Progress::Phase::kPublish);
     RESHARD_RETURN_IF_ERROR(output.Publish());

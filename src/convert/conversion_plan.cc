@@ -358,24 +358,12 @@ UnifiedPlace PlaceOf(const OpenedSource& source, std::string_view name) {
 
 }  // namespace
 
-SourceAccess AccessOf(IoChoice::Source io) {
-  switch (io) {
-    case IoChoice::Source::kMap:
-      return SourceAccess::kMap;
-    case IoChoice::Source::kPread:
-      return SourceAccess::kPread;
-    case IoChoice::Source::kAuto:
-      break;
-  }
-  return SourceAccess::kAuto;
-}
-
 SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget) {
   return {
       .table_bytes = budget.index_bytes,
       .window_bytes = budget.window_bytes,
       .header_bytes = budget.header_bytes,
-      .access = AccessOf(options.io.source),
+      .access = options.io.source,
       .stop = options.run.stop,
       .lone_parts = options.checks.partial ? LoneParts::kTaken : LoneParts::kRefusedUnlessPartial,
       .memory = CheckOf(budget),

@@ -33,8 +33,6 @@ namespace reshard {
 
 using PlanVisitor = std::function<void(const TargetPlan& plan)>;
 
-SourceAccess AccessOf(IoChoice::Source io);
-
 struct ConversionPlan {
   WorkList work;
   Findings findings;

@@ -68,7 +68,7 @@ struct SourceLimits {
   uint64_t table_bytes = uint64_t{256} << 20;
   uint64_t window_bytes = uint64_t{64} << 20;
   uint64_t header_bytes = 0;  // as SourceFiles::Options::header_budget
-  SourceAccess access = SourceAccess::kAuto;
+  IoChoice::Source access = IoChoice::Source::kAuto;
   std::stop_token stop = {};  // as in SourceFiles
   // Of files that no other file of the source completes.
   LoneParts lone_parts = LoneParts::kRefused;

@@ -17,22 +17,6 @@
 #include "src/write/part_writer.h"
 
 namespace reshard {
-namespace {
-
-WriteMode WriteModeOf(IoChoice::Target io) {
-  switch (io) {
-    case IoChoice::Target::kDirect:
-      return WriteMode::kDirect;
-    case IoChoice::Target::kBuffered:
-      return WriteMode::kBuffered;
-    case IoChoice::Target::kAuto:
-      break;
-  }
-  return WriteMode::kAuto;
-}
-
-}  // namespace
-
 SourceNames NamesOf(const OpenedSource& source) {
   SourceNames names;
   for (const auto* files : {&source.chosen(), &source.companions()}) {
@@ -113,8 +97,8 @@ Result<Written> WriteTargets(const Conversion& conversion, const std::vector<Tar
   OpenedSource& source = *opened.source;
   const WorkList& list = opened.work();
   // The blocks of an encrypted file begin anywhere.
-  const WriteMode mode =
-      options.target.encryption ? WriteMode::kBuffered : WriteModeOf(options.io.target);
+  const IoChoice::Target mode =
+      options.target.encryption ? IoChoice::Target::kBuffered : options.io.target;
   const MemoryBudget budget =
       IsDirect(mode, destination.storage) ? PastPageCache(conversion.budget) : conversion.budget;
   source.files().SetWindowBudget(budget.window_bytes, budget.header_bytes);

@@ -118,8 +118,8 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
       RESHARD_ASSIGN_OR_RETURN(blocks, EncryptedBlocks::Read(*source, *mode, key_));
     }
   }
-  const bool wants_map =
-      access_ == SourceAccess::kMap || (access_ == SourceAccess::kAuto && !source->IsRemote());
+  const bool wants_map = access_ == IoChoice::Source::kMap ||
+                         (access_ == IoChoice::Source::kAuto && !source->IsRemote());
   // If there is no map, for lack of address space or of support in the storage, reads serve.
   FilePages* const pages = source->pages();
   if (pages != nullptr && source->size() > 0 && wants_map && TakeAddresses(source->size())) {
@@ -130,7 +130,7 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
         pages->Map(blocks == nullptr ? FilePages::MapPages::kLarge : FilePages::MapPages::kSmall);
     if (!mapped.ok()) {
       GiveAddresses(addresses);
-      if (access_ == SourceAccess::kMap) return mapped;
+      if (access_ == IoChoice::Source::kMap) return mapped;
     }
   }
   if (blocks != nullptr) {
@@ -142,7 +142,7 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
 bool OpenFiles::TakeAddresses(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   const uint64_t left = most_addresses_ - std::min(most_addresses_, mapped_);
-  if (access_ != SourceAccess::kMap && bytes > left) return false;
+  if (access_ != IoChoice::Source::kMap && bytes > left) return false;
   mapped_ += bytes;
   return true;
 }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "reshard/encryption.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/io/byte_source.h"
 #include "src/io/decrypted_file.h"
@@ -33,13 +34,6 @@ namespace reshard {
 
 // Names a registered file within its OpenFiles; counts up from 0.
 using FileId = uint32_t;
-
-// How the bytes of files are reached.
-enum class SourceAccess {
-  kAuto,   // mapped if that works and the file system is local, else read
-  kMap,    // mapped; a local file that cannot be mapped is an error
-  kPread,  // read
-};
 
 // How many files were reached how.
 struct SourceAccessCounts {
@@ -96,7 +90,7 @@ class OpenFiles {
 
   // Encrypted files are decrypted with `key`; without one they are read as they are. `windows`
   // outlives it.
-  OpenFiles(size_t max_open, SourceAccess access, std::shared_ptr<const EncryptionKey> key,
+  OpenFiles(size_t max_open, IoChoice::Source access, std::shared_ptr<const EncryptionKey> key,
             WindowCache& windows)
       : max_open_(max_open),
         access_(access),
@@ -168,7 +162,7 @@ class OpenFiles {
 
   const size_t max_open_;
   const uint64_t most_addresses_ = AddressLimit() / 2;  // for maps
-  const SourceAccess access_;
+  const IoChoice::Source access_;
   const std::shared_ptr<const EncryptionKey> key_;  // null: none
   const std::shared_ptr<Retries> retries_;          // of the thread that made it; null: none
   WindowCache& windows_;

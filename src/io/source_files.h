@@ -134,7 +134,7 @@ class SourceFiles {
     // windows in use.
     uint64_t window_budget = uint64_t{64} << 20;
     uint64_t header_budget = 0;  // the same for windows that only headers were read from
-    SourceAccess access = SourceAccess::kAuto;
+    IoChoice::Source access = IoChoice::Source::kAuto;
     std::stop_token stop = {};  // after a request, calls that want a file fail: kCancelled
     std::shared_ptr<const EncryptionKey> key = {};  // of encrypted files; null: none is decrypted
     // Counts the bytes of pages that are held, for others to read at any time; null: it need not.

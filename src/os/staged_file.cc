@@ -172,7 +172,7 @@ Status StagedFile::ChooseMode(const WriteOptions& options) {
   const StorageKind storage = StorageOf(fd);
   if (storage != StorageKind::kMemory) write_back_ = options.write_back;
   direct_ = IsDirect(options.mode, storage) && SetDirect(fd, true);
-  if (options.mode == WriteMode::kDirect && !direct_) {
+  if (options.mode == IoChoice::Target::kDirect && !direct_) {
     return InvalidArgumentError(
         fmt::format("{}: this file system takes no direct writes; choose `io.target=buffered`, or "
                     "leave `io.target` out",

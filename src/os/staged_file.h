@@ -12,6 +12,7 @@
 #include <string>
 
 #include "reshard/byte_range.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/os/output_directory.h"
 #include "src/os/storage_kind.h"
@@ -63,6 +64,17 @@ class WriteBack {
   uint64_t bytes_ = 0;       // of pieces_
 };
 
+// Whether files on `storage` should be written past the page cache, if they allow that.
+constexpr bool IsDirect(IoChoice::Target mode, StorageKind storage) {
+  return mode == IoChoice::Target::kDirect ||
+         (mode == IoChoice::Target::kAuto && storage == StorageKind::kLocalDisk);
+}
+
+struct WriteOptions {
+  IoChoice::Target mode = IoChoice::Target::kAuto;
+  WriteBack* write_back = nullptr;  // for buffered writes; null: only Finish writes back
+};
+
 // StagedFile: an output file while it is written, each byte exactly once, in any order.
 //
 // Bytes go to the disk as they come, so that dirty pages and the target's part of the page cache
@@ -72,25 +84,6 @@ class WriteBack {
 // Move-only. Any number of threads may call WriteAt and WritePieces at a time. One thread calls all
 // other functions, while no other call is under way. An object that dies before Finish leaves an
 // incomplete file, which the owner of the folder removes.
-//
-// How bytes get to the disk.
-enum class WriteMode {
-  kAuto,  // directly if measurements show a gain
-  kDirect,
-  kBuffered,
-};
-
-// Whether files on `storage` should be written past the page cache, if they allow that.
-constexpr bool IsDirect(WriteMode mode, StorageKind storage) {
-  return mode == WriteMode::kDirect ||
-         (mode == WriteMode::kAuto && storage == StorageKind::kLocalDisk);
-}
-
-struct WriteOptions {
-  WriteMode mode = WriteMode::kAuto;
-  WriteBack* write_back = nullptr;  // for buffered writes; null: only Finish writes back
-};
-
 class StagedFile {
  public:
   // A chunk can be written directly if its memory and its offset are aligned so.

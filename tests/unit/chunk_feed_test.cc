@@ -117,7 +117,7 @@ class ChunkFeedTest : public testing::Test {
   }
 
   const TemporaryFolder folder_;
-  SourceFiles files_{SourceFiles::Options{.max_open = 1, .access = SourceAccess::kPread}};
+  SourceFiles files_{SourceFiles::Options{.max_open = 1, .access = IoChoice::Source::kPread}};
   LoggedSink sink_{(folder_.path() / "out").string()};
   std::vector<TargetPlan> plans_;
   PartWork work_;

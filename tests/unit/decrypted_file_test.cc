@@ -52,7 +52,7 @@ class DecryptedFileTest : public testing::TestWithParam<ModeAndKey> {
   std::string Encrypt(std::string_view plain, size_t block_bytes) const {
     return Encrypted(GetParam().mode, key_, plain, block_bytes);
   }
-  SourceFiles::Options Options(SourceAccess access = SourceAccess::kAuto) const {
+  SourceFiles::Options Options(IoChoice::Source access = IoChoice::Source::kAuto) const {
     return {.max_open = 1, .access = access, .key = KeyOf(key_)};
   }
 
@@ -256,14 +256,14 @@ TEST_P(DecryptedFileTest, WindowsAcrossBlocksByManyThreads) {
 TEST_P(DecryptedFileTest, MappedOrReadTheBytesAreTheSame) {
   const std::string plain = RandomBytes(2 * kWindowBytes + 12'345, 1);
   const std::string path = folder_.Write("a.ckpt", Encrypt(plain, 3'000'001));
-  for (const SourceAccess access : {SourceAccess::kMap, SourceAccess::kPread}) {
+  for (const IoChoice::Source access : {IoChoice::Source::kMap, IoChoice::Source::kPread}) {
     SourceFiles files(Options(access));
     const FileId file = files.Add(path);
     for (const size_t offset : {size_t{0}, size_t{7}, size_t{1'000'000}, plain.size() - 100'000}) {
       const size_t length = std::min<size_t>(plain.size() - offset, kWindowBytes);
       EXPECT_EQ(Content(files.Open(file, offset, length)), plain.substr(offset, length));
     }
-    EXPECT_EQ(files.access_counts().mapped, access == SourceAccess::kMap ? 1U : 0U);
+    EXPECT_EQ(files.access_counts().mapped, access == IoChoice::Source::kMap ? 1U : 0U);
   }
 }
 
@@ -288,7 +288,7 @@ TEST_P(DecryptedFileTest, PagesThatWereReadLeaveThePageCache) {
   // In the build folder, because the folder for temporary files may lie in memory.
   const TemporaryFolder folder(std::filesystem::path(RESHARD_BIN_DIR).parent_path());
   const std::string path = folder.Write("a.ckpt", Encrypt(plain, 3'000'001));
-  for (const SourceAccess access : {SourceAccess::kMap, SourceAccess::kPread}) {
+  for (const IoChoice::Source access : {IoChoice::Source::kMap, IoChoice::Source::kPread}) {
     DropPages(path);
     ASSERT_EQ(CachedPages(path), 0U) << "the build folder lies in memory; this test needs a disk";
     SourceFiles files(Options(access));

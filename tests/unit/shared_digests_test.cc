@@ -134,7 +134,7 @@ TEST_F(SharedDigestsTest, AThreadWithoutAFileTakesWindows) {
 
 TEST_F(SharedDigestsTest, WindowsAreReadAhead) {
   const uint64_t size = 4 * kWindowBytes;
-  SourceFiles files({.window_budget = 8 * kWindowBytes, .access = SourceAccess::kPread});
+  SourceFiles files({.window_budget = 8 * kWindowBytes, .access = IoChoice::Source::kPread});
   uint64_t done = 0;
   bool is_ahead = true;
   SharedDigests digests(files, 1, [&](uint64_t bytes) {

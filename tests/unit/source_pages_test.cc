@@ -43,7 +43,7 @@ void CachePage(const std::string& path, uint64_t offset) {
   close(fd);
 }
 
-class SourcePages : public testing::TestWithParam<SourceAccess> {
+class SourcePages : public testing::TestWithParam<IoChoice::Source> {
  protected:
   void SetUp() override {
     path_ = folder_.Write("a.ckpt", content_);
@@ -87,9 +87,9 @@ class SourcePages : public testing::TestWithParam<SourceAccess> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Access, SourcePages,
-                         testing::Values(SourceAccess::kMap, SourceAccess::kPread),
+                         testing::Values(IoChoice::Source::kMap, IoChoice::Source::kPread),
                          [](const auto& row) {
-                           return row.param == SourceAccess::kMap ? "map" : "pread";
+                           return row.param == IoChoice::Source::kMap ? "map" : "pread";
                          });
 
 TEST_P(SourcePages, OurOwnLeaveAndAllOthersStay) {
@@ -294,7 +294,7 @@ TEST_P(SourcePages, NoMoreThanAShareOfTheBudgetIsReadAhead) {
 }
 
 TEST_P(SourcePages, WhatWasReadAheadForAHeaderIsReadAheadWithTheRest) {
-  if (GetParam() == SourceAccess::kMap) return;  // there both are pages
+  if (GetParam() == IoChoice::Source::kMap) return;  // there both are pages
   SourceFiles files(Options());
   const FileId id = files.Add(path_);
   EXPECT_TRUE(files.PrefetchPages(id, {kWindowBytes + 3 * kGranuleBytes, 10}).ok());
@@ -332,7 +332,7 @@ TEST_P(SourcePages, WholeLargePagesAreReadAsSuch) {
   // The kernel may lack memory in one piece, at any time; but not each time.
   bool as_wanted = false;
   for (int attempt = 0; attempt < 5 && !as_wanted; ++attempt) {
-    const bool is_large = GetParam() == SourceAccess::kMap && ReadsLargePages(path_);
+    const bool is_large = GetParam() == IoChoice::Source::kMap && ReadsLargePages(path_);
     DropPages(path_);
     {
       SourceFiles files(Options());

@@ -23,7 +23,7 @@ void ReadWindows(uint64_t shift) {
   constexpr uint64_t kWindows = 60;
   constexpr uint64_t kSecret = 5 * kWindowBytes + 7;
   const TemporaryFolder folder;
-  SourceFiles files({.window_budget = kBudget * kWindowBytes, .access = SourceAccess::kPread});
+  SourceFiles files({.window_budget = kBudget * kWindowBytes, .access = IoChoice::Source::kPread});
   const FileId id =
       files.Add(folder.WriteSparse("a", kWindows * kWindowBytes + 100, kSecret, "abcdef"));
   const auto faults = [] {
