@@ -2,7 +2,6 @@
 
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
-#include "src/os/write_in_place.h"
 
 namespace reshard {
 
@@ -15,9 +14,8 @@ Status Job::FindEarlier() {
 void Job::LeaveProgress(const std::optional<WorkerShare>& worker,
                         const ProgressRecord& record) const {
   if (!folder_) return;
-  static_cast<void>(CatchOutOfMemory([&] {
-    return WriteInPlace(folder_->folder(), ProgressName(worker), EncodeProgress(record));
-  }));
+  static_cast<void>(CatchOutOfMemory(
+      [&] { return folder_->folder().WriteOver(ProgressName(worker), EncodeProgress(record)); }));
 }
 
 Status Job::PutInPlace(PublishReport& report) {

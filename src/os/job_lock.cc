@@ -29,12 +29,6 @@ constexpr int kAskerAttempts = 1000;
 constexpr int kDyingAttempts = 200;
 constexpr std::chrono::milliseconds kMomentPause(1);
 
-constexpr int kOpenFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-
-int OpenAt(const OutputDirectory& folder, const std::string& name, int flags) {
-  return Uninterrupted([&] { return openat(folder.fd(), name.c_str(), flags | kOpenFlags, 0666); });
-}
-
 bool HasNoLocks(int error) {
   return error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP || error == EINVAL;
 }
@@ -76,14 +70,14 @@ Result<FileLock> FileLock::Open(const OutputDirectory& folder, const std::string
   std::string path = folder.PathOf(name);
   // For writing, because network file systems lock exclusively only files that are open for
   // writing.
-  FileDescriptor file(OpenAt(folder, name, O_RDWR | O_CREAT));
+  FileDescriptor file = folder.OpenAt(name, O_RDWR | O_CREAT | O_NONBLOCK);
   if (!file.valid()) return ErrnoStatus(errno, "open", path);
   return FileLock(std::move(file), std::move(path));
 }
 
 Result<FileLock> FileLock::OpenToAsk(const OutputDirectory& folder, const std::string& name) {
   std::string path = folder.PathOf(name);
-  FileDescriptor file(OpenAt(folder, name, O_RDONLY));
+  FileDescriptor file = folder.OpenAt(name, O_RDONLY | O_NONBLOCK);
   if (!file.valid()) return ErrnoStatus(errno, "open", path);
   return FileLock(std::move(file), std::move(path));
 }

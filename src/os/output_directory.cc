@@ -56,6 +56,19 @@ Status SyncAbove(const std::string& path) {
   return {};
 }
 
+// Writes all `bytes`, at `offset` of the file.
+Status PutAt(const FileDescriptor& file, uint64_t offset, std::string_view bytes,
+             const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = Uninterrupted(
+        [&] { return pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (written < 0) return ErrnoStatus(errno, "write", path);
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+  return {};
+}
+
 using Entry = OutputDirectory::Entry;
 
 // Opens the folders on the way to `path` with `open(folder, name)`, and returns the last one.
@@ -195,10 +208,14 @@ Result<OutputDirectory> OutputDirectory::MakeFolder(const std::string& name) con
   return OpenFolder(name);
 }
 
+FileDescriptor OutputDirectory::OpenAt(const std::string& name, int flags) const {
+  return FileDescriptor(Uninterrupted(
+      [&] { return openat(fd(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0666); }));
+}
+
 Result<std::string> OutputDirectory::ReadFile(const std::string& name, uint64_t max_bytes) const {
   const std::string path = PathOf(name);
-  const FileDescriptor file(Uninterrupted(
-      [&] { return openat(fd(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); }));
+  const FileDescriptor file = OpenAt(name, O_RDONLY | O_NONBLOCK);
   if (!file.valid()) {
     if (errno != ELOOP) return ErrnoStatus(errno, "open", path);
     return InTheWay(path, "a file", EntryType::kLink);
@@ -231,26 +248,26 @@ Status OutputDirectory::WriteFile(const std::string& name, std::string_view byte
 Status OutputDirectory::Overwrite(const std::string& name, uint64_t offset,
                                   std::string_view bytes) const {
   const std::string path = PathOf(name);
-  FileDescriptor file(
-      Uninterrupted([&] { return openat(fd(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC); }));
+  FileDescriptor file = OpenAt(name, O_WRONLY);
   if (!file.valid() && errno == ENOENT) return NotFoundError(Escape(path) + ": no such file");
   if (!file.valid()) return ErrnoStatus(errno, "open", path);
-  while (!bytes.empty()) {
-    const ssize_t written = Uninterrupted(
-        [&] { return pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
-    if (written < 0) return ErrnoStatus(errno, "write", path);
-    bytes.remove_prefix(static_cast<size_t>(written));
-    offset += static_cast<uint64_t>(written);
-  }
+  RESHARD_RETURN_IF_ERROR(PutAt(file, offset, bytes, path));
   if (fsync(file.get()) != 0) return ErrnoStatus(errno, "flush", path);
+  return file.Close(path);
+}
+
+Status OutputDirectory::WriteOver(const std::string& name, std::string_view bytes) const {
+  const std::string path = PathOf(name);
+  // O_NONBLOCK: a pipe in its place does not hold the caller up.
+  FileDescriptor file = OpenAt(name, O_WRONLY | O_CREAT | O_NONBLOCK);
+  if (!file.valid()) return ErrnoStatus(errno, "open", path);
+  RESHARD_RETURN_IF_ERROR(PutAt(file, 0, bytes, path));
   return file.Close(path);
 }
 
 Status OutputDirectory::WriteFile(const std::string& name, const ByteSource& source) const {
   const std::string path = PathOf(name);
-  FileDescriptor file(Uninterrupted([&] {
-    return openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  }));
+  FileDescriptor file = OpenAt(name, O_WRONLY | O_CREAT | O_EXCL);
   if (!file.valid()) {
     if (errno == EEXIST) return AlreadyExistsError(Escape(path) + ": exists already");
     return ErrnoStatus(errno, "make", path);
@@ -281,9 +298,7 @@ Status OutputDirectory::WriteFile(const std::string& name, const ByteSource& sou
 }
 
 Status OutputDirectory::MakeFile(const std::string& name) const {
-  FileDescriptor file(Uninterrupted([&] {
-    return openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-  }));
+  FileDescriptor file = OpenAt(name, O_WRONLY | O_CREAT);
   if (!file.valid()) return ErrnoStatus(errno, "make", PathOf(name));
   return file.Close(PathOf(name));
 }

@@ -58,6 +58,10 @@ class OutputDirectory {
   // As OpenFolder, but makes the folder if it does not exist.
   Result<OutputDirectory> MakeFolder(const std::string& name) const;
 
+  // Opens a file, or makes one, with ordinary permissions, if `flags` of open() say so. Without
+  // one, the result owns nothing, and errno tells why.
+  FileDescriptor OpenAt(const std::string& name, int flags) const;
+
   // Returns the content of a regular file. Errors: kNotFound, kCorrupt for anything else or for
   // more than `max_bytes`.
   Result<std::string> ReadFile(const std::string& name, uint64_t max_bytes) const;
@@ -70,6 +74,11 @@ class OutputDirectory {
 
   // Overwrites a file with `bytes` from `offset` on, durably. Errors: kNotFound, kIo.
   Status Overwrite(const std::string& name, uint64_t offset, std::string_view bytes) const;
+
+  // Writes `bytes` over the beginning of a small file that is written again and again, for others
+  // to read; makes it if there is none. Not durable. The bytes are sent to the server of a network
+  // file system. Errors: kNotFound, kIo.
+  Status WriteOver(const std::string& name, std::string_view bytes) const;
 
   // Makes an empty file if there is none; not durable.
   Status MakeFile(const std::string& name) const;

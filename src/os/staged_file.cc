@@ -55,11 +55,11 @@ Result<FileDescriptor> OpenForWriting(const OutputDirectory& folder, const std::
   if (size > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) {
     return IoError(fmt::format("{}: no file can have {}", Escape(path), FormatBytes(size)));
   }
-  const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | more_flags;
-  const int fd = Uninterrupted([&] { return openat(folder.fd(), name.c_str(), flags, 0666); });
-  if (fd < 0 && errno == EEXIST) return AlreadyExistsError(Escape(path) + ": exists already");
-  if (fd < 0) return ErrnoStatus(errno, "make", path);
-  return FileDescriptor(fd);
+  FileDescriptor file = folder.OpenAt(name, O_WRONLY | O_CREAT | more_flags);
+  if (!file.valid() && errno == EEXIST)
+    return AlreadyExistsError(Escape(path) + ": exists already");
+  if (!file.valid()) return ErrnoStatus(errno, "make", path);
+  return file;
 }
 
 // Gives a file that may be new its size, if it could not be reserved.
