@@ -31,13 +31,19 @@ constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(th
 constexpr bool kSanitized = false;
 #endif
 
-// The beginning of a small file of the kernel; empty if it cannot be read.
+// The text of a small file of the kernel; empty if it cannot be read. One call reads most of them,
+// but a list of control groups may be long.
 std::string ReadSmall(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return {};
-  std::array<char, 4096> text;
-  const ssize_t size = read(file.get(), text.data(), text.size());
-  return size > 0 ? std::string(text.data(), static_cast<size_t>(size)) : std::string();
+  std::string text;
+  std::array<char, 4096> piece;
+  ssize_t size = 0;
+  do {
+    size = read(file.get(), piece.data(), piece.size());
+    text.append(piece.data(), static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  } while (size == ssize_t{piece.size()});
+  return text;
 }
 
 // The number at the beginning of a text; no value for "max" and the like.
