@@ -24,7 +24,7 @@ enum class MapAccess {
 // Maps the `size` bytes, which are not none, of an open file, and returns the first one, which
 // keeps the map; `path` is for messages. The kernel reads ahead as it does for any map, unless
 // AdviseRandom (file_pages.h) tells it not to.
-// Errors: kIo, for lack of address space or if its file system has no maps.
+// Errors: kResourceExhausted, for lack of address space; kIo if its file system has no maps.
 Result<std::shared_ptr<std::byte>> MapFile(int descriptor, uint64_t size, const std::string& path,
                                            MapAccess access);
 

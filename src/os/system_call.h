@@ -21,7 +21,7 @@ auto Uninterrupted(Call call) {
 }
 
 // Returns the failure of a system call. `error` is its errno (not 0). `operation` is a verb phrase
-// that follows "cannot", such as "open" or "write 4096 bytes at offset 8 of". The message reads
+// that follows "cannot", such as "open" or "read at offset 8". The message reads
 //     PATH: cannot OPERATION: the system's words; advice
 // ENOENT becomes kNotFound, ENOMEM kResourceExhausted, all others kIo. Status::system_error is
 // `error`. For ENOENT of a URL, returns the result of CheckIsPath.
