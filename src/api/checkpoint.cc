@@ -19,7 +19,6 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/convert/conversion_plan.h"
 #include "src/convert/file_warnings.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/strategy_check.h"
