@@ -31,6 +31,7 @@
 #include "src/mindspore/run_folder.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/fresh_pages.h"
+#include "src/os/local_file.h"
 #include "src/plan/make_copies.h"
 #include "src/sharded/lone_parts.h"
 #include "src/source/indexed_file.h"

@@ -14,6 +14,7 @@
 #include "src/io/shared_work.h"
 #include "src/io/window_cache.h"
 #include "src/os/file_pages.h"
+#include "src/os/local_file.h"
 #include "src/os/threads.h"
 
 namespace reshard {
@@ -23,8 +24,8 @@ namespace {
 constexpr std::string_view kTrailerBegin = "crc_num";
 constexpr uint64_t kTrailerBytes = 17;
 
-// As FilePages::FindUncached, of any number of bytes. Returns whether the kernel told of all.
-bool ForEachUncached(const FilePages& file, ByteRange pages,
+// As LocalFile::FindUncached, of any number of bytes. Returns whether the kernel told of all.
+bool ForEachUncached(const LocalFile& file, ByteRange pages,
                      const std::function<void(ByteRange)>& visit) {
   bool is_told = true;
   for (uint64_t at = pages.offset; at < pages.end(); at += kMostResidencyBytes) {

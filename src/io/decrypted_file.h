@@ -22,7 +22,7 @@
 #include "reshard/encryption.h"
 #include "reshard/status.h"
 #include "src/cipher/encrypted_block.h"
-#include "src/io/byte_source.h"
+#include "src/os/byte_source.h"
 
 namespace reshard {
 

@@ -15,6 +15,7 @@
 #include "src/io/granules.h"
 #include "src/os/fault_guard.h"
 #include "src/os/file_pages.h"
+#include "src/os/local_file.h"
 
 namespace reshard {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
-#include "src/io/byte_source.h"
 #include "src/io/window_cache.h"
+#include "src/os/byte_source.h"
 #include "src/os/memory_usage.h"
 #include "src/os/system_call.h"
 
@@ -141,7 +141,7 @@ class FileWindows {
 
   WindowCache& cache_;
   const ByteSource& source_;
-  const FilePages* const pages_;  // null if the source has none
+  const LocalFile* const pages_;  // null if the source has none
   const std::byte* const map_;    // null: it is read
   const bool is_remote_;          // and read
   const bool reads_large_pages_;

@@ -11,6 +11,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/storage.h"
+#include "src/os/local_file.h"
 #include "src/os/threads.h"
 
 namespace reshard {
@@ -121,13 +122,13 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
   const bool wants_map = access_ == IoChoice::Source::kMap ||
                          (access_ == IoChoice::Source::kAuto && !source->IsRemote());
   // If there is no map, for lack of address space or of support in the storage, reads serve.
-  FilePages* const pages = source->pages();
+  LocalFile* const pages = source->pages();
   if (pages != nullptr && source->size() > 0 && wants_map && TakeAddresses(source->size())) {
     addresses = source->size();
     // Windows read all of their pages at once, and no other pages. A decrypting reader also touches
     // bytes that windows do not need.
     const Status mapped =
-        pages->Map(blocks == nullptr ? FilePages::MapPages::kLarge : FilePages::MapPages::kSmall);
+        pages->Map(blocks == nullptr ? LocalFile::MapPages::kLarge : LocalFile::MapPages::kSmall);
     if (!mapped.ok()) {
       GiveAddresses(addresses);
       if (access_ == IoChoice::Source::kMap) return mapped;

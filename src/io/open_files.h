@@ -24,9 +24,9 @@
 #include "reshard/encryption.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
-#include "src/io/byte_source.h"
 #include "src/io/decrypted_file.h"
 #include "src/io/file_windows.h"
+#include "src/os/byte_source.h"
 #include "src/os/memory_usage.h"
 #include "src/os/retries.h"
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
+#include "src/os/local_file.h"
 #include "src/os/system_call.h"
 
 namespace reshard {
@@ -63,6 +64,10 @@ size_t SourceFiles::DefaultMaxOpen() {
   return std::clamp<size_t>(DescriptorLimit() / 4, 1, 1024);
 }
 
+Status Window::ExplainFault(size_t fault) const {
+  return file_->source.pages()->ExplainFault(offset_ + fault);
+}
+
 Result<OpenFiles::Lease> SourceFiles::Acquire(FileId id) {
   RESHARD_RETURN_IF_ERROR(CheckGoesOn(stop_));
   return files_.Acquire(id);
@@ -81,7 +86,7 @@ Result<FileIdentity> SourceFiles::Identity(FileId id) {
 }
 
 bool SourceReader::ReadPastCache(uint64_t offset, std::span<std::byte> destination) {
-  const FilePages* const pages = file_->source.pages();
+  const LocalFile* const pages = file_->source.pages();
   if (!is_remote_ || pages == nullptr || destination.size() <= kPrefetchBytes) return false;
   if (!past_cache_) past_cache_ = pages->OpenPastCache();
   if (past_cache_->get() < 0) return false;

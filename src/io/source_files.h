@@ -31,6 +31,7 @@
 #include "src/io/file_windows.h"
 #include "src/io/open_files.h"
 #include "src/os/fault_guard.h"
+#include "src/os/file_pages.h"
 #include "src/os/system_call.h"
 #include "src/os/used_files.h"
 
@@ -66,7 +67,7 @@ class Window {
       return {};
     }
     const std::optional<size_t> fault = Guarded(data_, size_, [this, &reader] { reader(data_); });
-    return fault ? file_->source.pages()->ExplainFault(offset_ + *fault) : Status();
+    return fault ? ExplainFault(*fault) : Status();
   }
 
  private:
@@ -75,6 +76,8 @@ class Window {
   static Result<Window> Make(OpenFiles::Lease file, uint64_t offset, uint64_t length);
   Window(OpenFiles::Lease file, uint64_t offset, uint64_t size)
       : file_(std::move(file)), offset_(offset), size_(size) {}
+  // Why byte `fault` of the window cannot be read.
+  Status ExplainFault(size_t fault) const;
 
   OpenFiles::Lease file_;
   std::array<FileWindows::Pin, 2> pins_;  // a range may lie in two of the file's windows

@@ -9,7 +9,7 @@
 #include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/io/local_file.h"
+#include "src/os/local_file.h"
 #include "src/os/paths.h"
 #include "src/os/retries.h"
 #include "src/os/used_files.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/io/byte_source.h"
+#include "src/os/byte_source.h"
 #include "src/os/file_identity.h"
 #include "src/os/path_kind.h"
 #include "src/os/path_location.h"

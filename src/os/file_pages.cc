@@ -113,15 +113,6 @@ bool AdviseLargePages(const std::byte* data, size_t size) {
   return kTakesAdvice && madvise(Address(data), size, MADV_HUGEPAGE) == 0;
 }
 
-void Prefetch(const std::byte* data, size_t size) {
-  const size_t before = OffsetInPage(data);
-  data -= before;
-  size += before;
-  for (size_t at = 0; at < size; at += kPrefetchBytes) {
-    madvise(Address(data + at), std::min(kPrefetchBytes, size - at), MADV_WILLNEED);
-  }
-}
-
 std::optional<size_t> Populate(const std::byte* data, size_t size) {
   if (size == 0) return std::nullopt;
   const size_t before = OffsetInPage(data);

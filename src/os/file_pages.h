@@ -41,12 +41,9 @@ bool AdviseLargePages(const std::byte* data, size_t size);
 inline constexpr size_t kPrefetchBytes = size_t{128} << 10;
 
 // Reads the pages with these bytes of a file's map and makes them present. After AdviseRandom,
-// reads single pages and no others, except those that Prefetch asked for. After AdviseLargePages,
+// reads single pages and no others, except those that were asked for ahead. After AdviseLargePages,
 // reads large pages. Returns no value, or the offset from `data` of a byte that cannot be read.
 std::optional<size_t> Populate(const std::byte* data, size_t size);
-
-// Starts reading the pages that hold these bytes, and does not wait for them.
-void Prefetch(const std::byte* data, size_t size);
 
 // Gives back the pages that lie wholly within these bytes; touching them again brings them back.
 void DropPages(const std::byte* data, size_t size);

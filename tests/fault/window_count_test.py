@@ -17,7 +17,7 @@ FILES = 200
 ROUNDS = 30
 FEW_TENSORS = ("--matrices", str(ROUNDS), "--rows", str(2 * FILES), "--columns", "16", "--dtype",
                "Float32", "--no-optimizer", "--cut", "rows")
-CALLS = re.compile(r"(?:^|\s)(fstatfs|madvise|mincore|cachestat|syscall_0x1c3)\(")
+CALLS = re.compile(r"(?:^|\s)(fstatfs|madvise|fadvise64|mincore|cachestat|syscall_0x1c3)\(")
 
 
 def traced(options, folder, model, ranks):

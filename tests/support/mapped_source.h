@@ -7,13 +7,13 @@
 #include <string>
 #include <utility>
 
-#include "src/io/local_file.h"
+#include "src/os/local_file.h"
 
 namespace reshard {
 
 // Fails the test where it cannot be mapped.
 inline LocalFile MappedSource(const std::string& path,
-                              FilePages::MapPages pages = FilePages::MapPages::kSmall) {
+                              LocalFile::MapPages pages = LocalFile::MapPages::kSmall) {
   Result<LocalFile> source = LocalFile::Open(path);
   const Status status = source.ok() ? source->Map(pages) : source.status();
   EXPECT_TRUE(status.ok()) << status.message();

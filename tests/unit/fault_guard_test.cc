@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "src/io/local_file.h"
 #include "src/os/file_pages.h"
+#include "src/os/local_file.h"
 #include "tests/support/mapped_source.h"
 #include "tests/support/temporary_folder.h"
 

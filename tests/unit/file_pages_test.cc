@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "src/io/local_file.h"
+#include "src/os/local_file.h"
 #include "tests/support/mapped_source.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"
@@ -20,6 +20,7 @@ class RandomMap {
   explicit RandomMap(size_t size)
       : path_(folder_.WriteSparse("a", size, 0, "")), source_(MappedSource(path_)) {}
 
+  const LocalFile& source() const { return source_; }
   const std::byte* data() const { return source_.map(); }
   size_t size() const { return source_.size(); }
   size_t cached_pages() const { return CachedPages(path_); }
@@ -57,9 +58,9 @@ TEST(FilePagesTest, ALargePageComesAsAWhole) {
   const size_t first = is_large ? kLargePageBytes / page : 1;
   EXPECT_EQ(map.cached_pages(), first);
   // Not around what was asked for ahead.
-  const std::byte* const asked = map.data() + 3 * kLargePageBytes + page;
-  Prefetch(asked, 2 * page);
-  EXPECT_EQ(Populate(asked, 2 * page), std::nullopt);
+  const ByteRange asked{3 * kLargePageBytes + page, 2 * page};
+  map.source().Prefetch(asked);
+  EXPECT_TRUE(map.source().Populate(asked).ok());
   EXPECT_EQ(map.cached_pages(), first + 2);
 }
 

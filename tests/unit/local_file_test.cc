@@ -1,5 +1,5 @@
 // Local files: what may be opened, identities, exact reads.
-#include "src/io/local_file.h"
+#include "src/os/local_file.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -13,7 +13,6 @@
 #include <filesystem>
 
 #include "src/os/file_identity.h"
-#include "src/os/input_file.h"
 #include "src/os/paths.h"
 #include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
@@ -138,9 +137,17 @@ TEST(LocalFile, SaysThatItShrank) {
 
 TEST(LocalFile, IsNotInherited) {
   const TemporaryFolder folder;
-  const auto file = OpenInputFile(folder.Write("a", ""));
+  const std::string path = folder.Write("a", "");
+  const auto file = LocalFile::Open(path);
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(fcntl(file->descriptor.get(), F_GETFD), FD_CLOEXEC);
+  int found = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (fs::read_symlink(entry, gone) != path) continue;
+    ++found;
+    EXPECT_EQ(fcntl(std::stoi(entry.path().filename()), F_GETFD), FD_CLOEXEC);
+  }
+  EXPECT_EQ(found, 1);
 }
 
 TEST(FileIdentity, TellsChangesApart) {

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "format/container_table/container_table.h"
-#include "src/io/byte_source.h"
 #include "src/io/decrypted_file.h"
 #include "src/io/open_files.h"
 #include "src/io/window_cache.h"
+#include "src/os/byte_source.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/encrypted_bytes.h"
 

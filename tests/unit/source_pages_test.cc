@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "src/io/local_file.h"
 #include "src/io/source_files.h"
 #include "src/os/file_pages.h"
+#include "src/os/local_file.h"
 #include "tests/support/bytes_read.h"
 #include "tests/support/mapped_source.h"
 #include "tests/support/memory_pages.h"
@@ -323,7 +323,7 @@ TEST_P(SourcePages, WhatIsReadAheadStaysUntilItIsUsed) {
 
 // Whether the file system of `path` reads and holds large pages, as far as it has them to read.
 bool ReadsLargePages(const std::string& path) {
-  const LocalFile source = MappedSource(path, FilePages::MapPages::kLarge);
+  const LocalFile source = MappedSource(path, LocalFile::MapPages::kLarge);
   EXPECT_TRUE(source.Populate({0, kLargePageBytes}).ok());
   return BytesInLargePages(path) == kLargePageBytes;
 }

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "src/io/local_file.h"
 #include "src/io/open_files.h"
 #include "src/io/source_files.h"
 #include "src/io/window_cache.h"
 #include "src/os/file_pages.h"
+#include "src/os/local_file.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "src/io/byte_source.h"
+#include "src/os/byte_source.h"
 
 #include <fmt/format.h>
 
