@@ -58,7 +58,7 @@ size_t MemoryOf(const FileStrings& strings) {
 }  // namespace
 
 size_t StatedShards::memory() const {
-  size_t bytes = begins.capacity() + set.capacity();
+  size_t bytes = begins.size() + set.size();
   std::set<const DeviceMesh*> meshes;  // which tensors share
   for (const MeshTensor& tensor : mesh) {
     bytes += tensor.memory();

@@ -50,12 +50,15 @@ Result<TableHandle> TableCache::Get(FileId file) {
   like.reset();
   std::list<FileId> place(1, file);
   std::map<FileId, Entry> made;
-  Entry& entry = made.emplace(file, Entry{std::move(index), 0, place.begin(), {}}).first->second;
+  const size_t own = index.memory() - index.table().memory();
+  Entry& entry =
+      made.emplace(file, Entry{std::move(index), own, 0, place.begin(), {}}).first->second;
   const std::lock_guard relock(mutex_);
   entry.table = Intern(entry.index);
   entries_.insert(made.extract(file));
   idle_.splice(idle_.end(), place);
-  memory_ += sizeof(IndexedFile);
+  memory_ += own;
+  largest_ = std::max(largest_, own + entry.table->second.table->memory());
   TableHandle handle = Use(entry);
   Evict();
   return handle;
@@ -70,9 +73,7 @@ TableCache::Tables::iterator TableCache::Intern(IndexedFile& index) {
   if (place == last) {
     place = tables_.emplace(hash, SharedTable());
     place->second.table = index.shared_table();
-    const size_t bytes = place->second.table->memory();
-    memory_ += bytes;
-    largest_ = std::max(largest_, bytes);
+    memory_ += place->second.table->memory();
   } else {
     index.Share(place->second.table);
   }
@@ -115,8 +116,8 @@ void TableCache::Evict() {
     idle_.pop_front();
     has_dropped_ = true;
     const Tables::iterator table = entry->second.table;
+    memory_ -= entry->second.own;
     entries_.erase(entry);
-    memory_ -= sizeof(IndexedFile);
     if (--table->second.users > 0) continue;
     memory_ -= table->second.table->memory();
     tables_.erase(table);

@@ -82,7 +82,7 @@ class TableCache {
   // About the bytes of all indexes that are there, with and without handles; of a table that
   // several have, once.
   size_t memory() const;
-  // The bytes of the largest table that there was.
+  // The bytes of the largest index that there was.
   size_t largest() const;
   // Whether an index went that may have to be made once more.
   bool has_dropped() const;
@@ -100,6 +100,7 @@ class TableCache {
 
   struct Entry {
     IndexedFile index;
+    size_t own = 0;                     // bytes of memory without the table
     size_t users = 0;                   // handles
     std::list<FileId>::iterator place;  // in idle_ when there are none, else in used_
     Tables::iterator table;

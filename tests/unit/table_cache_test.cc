@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <latch>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -132,6 +133,29 @@ TEST_F(TableCacheTest, EqualTablesAreHeldOnce) {
   RemoveFiles();
   for (const FileId file : ids) EXPECT_TRUE(holds_all.Get(file).ok());
   EXPECT_FALSE(lacks_a_byte.Get(ids.front()).ok());
+}
+
+// What a file holds beside its table counts as well.
+TEST_F(TableCacheTest, DropsIndexesWithMuchBesideTheirTables) {
+  constexpr size_t kObjects = 1000;
+  const auto make = [this](FileId file,
+                           const std::shared_ptr<const FileTable>& like) -> Result<IndexedFile> {
+    Result<IndexedFile> index = ReadFileTable(files_, file, {}, like);
+    if (index.ok()) index->set_beside({.objects = std::vector<BesideObject>(kObjects)});
+    return index;
+  };
+  const FileId a = AddFile("a", "w");
+  const FileId b = AddFile("b", "w");
+  TableCache probe(make, 0);
+  const size_t one = MemoryOf(probe, a);
+  EXPECT_GT(one, kObjects * sizeof(BesideObject));
+
+  TableCache cache(make, one + kObjects * sizeof(BesideObject));
+  ASSERT_TRUE(cache.Get(a).ok());
+  EXPECT_EQ(cache.memory(), one);
+  ASSERT_TRUE(cache.Get(b).ok());
+  EXPECT_EQ(cache.memory(), one);
+  EXPECT_TRUE(cache.has_dropped());
 }
 
 // As long as any of the indexes that have it.
