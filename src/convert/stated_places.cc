@@ -278,17 +278,18 @@ Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as) {
   }
   for (auto& [name, parts] : boxes) {
     Shape full(parts.front().dims(), 0);
-    bool same_dims = true;
+    bool fits = true;
     for (const Box& box : parts) {
-      same_dims = same_dims && box.dims() == full.size();
-      if (!same_dims) break;
+      fits = fits && box.dims() == full.size();
+      if (!fits) break;
       for (size_t i = 0; i < full.size(); ++i) {
-        full[i] = std::max(full[i], CheckedAdd(box.begin[i], box.extent[i]).value_or(kMost));
+        const auto end = CheckedAdd(box.begin[i], box.extent[i]);
+        fits = fits && end;
+        full[i] = std::max(full[i], end.value_or(kMost));
       }
     }
     std::erase_if(parts, [](const Box& box) { return box.empty(); });
-    if (same_dims && ElementCount(full) &&
-        (parts.empty() || CoversExactly(Box::Whole(full), parts))) {
+    if (fits && ElementCount(full) && (parts.empty() || CoversExactly(Box::Whole(full), parts))) {
       continue;
     }
     return MismatchError(

@@ -308,6 +308,10 @@ TEST_F(PartsTest, ShardsThatAStrategyPlacesHaveToCover) {
   ExpectWhole(In());
   Write("rank_1/net.safetensors", {{"w", {2, 2}, "[4, 0]"}});
   ExpectPartial(In(), "\"w\"", "[6, 2]");
+  // Ends beyond 2^63.
+  Write("rank_0/net.safetensors", {{"w", {2, 1}, "[0, 0]"}});
+  Write("rank_1/net.safetensors", {{"w", {2, 1}, "[9223372036854775807, 0]"}});
+  ExpectPartial(In(), "\"w\"", "[9223372036854775807, 1]");
 }
 
 TEST(ShardingInfoTest, IsParsed) {
