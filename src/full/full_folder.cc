@@ -56,19 +56,16 @@ Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
     if (entry.name.ends_with(kSafetensorsIndexEnding)) indexes.push_back(entry.name);
     if (entry.name.ends_with(kTorchIndexEnding)) torch_indexes.push_back(entry.name);
     if (ContainerNamed(entry.name) == &kFullContainer) files.push_back(entry.name);
-    if (ContainerNamed(entry.name) != nullptr) {
-      checkpoints.push_back(entry.name);
-    }
+    if (ContainerNamed(entry.name) != nullptr) checkpoints.push_back(entry.name);
   }
   if (has_map) {
     return std::optional(
         FullFolder{FolderFamily::kUnified, std::string(kParamNameMap), {}, std::move(checkpoints)});
   }
   const bool has_model = std::find(files.begin(), files.end(), kHuggingFaceFile) != files.end();
-  FullFolder folder{FolderFamily::kHuggingFace, {}, {}};
+  FullFolder folder{FolderFamily::kHuggingFace, {}, {}, std::move(checkpoints)};
   if (!indexes.empty()) {
     RESHARD_ASSIGN_OR_RETURN(folder.index, IndexAmong(path, indexes, kHuggingFaceIndex));
-    folder.files = std::move(checkpoints);
     return std::optional(std::move(folder));
   }
   if (files.empty() && !torch_indexes.empty()) {
@@ -84,7 +81,6 @@ Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
   }
   if (has_folders || (files.size() != 1 && !has_model)) return std::optional<FullFolder>();
   folder.lone = has_model ? std::string(kHuggingFaceFile) : files.front();
-  folder.files = std::move(checkpoints);
   return std::optional(std::move(folder));
 }
 

@@ -334,6 +334,7 @@ TEST_F(TorchFilesTest, AnIndexNamesThem) {
   work_.Write("in/pytorch_model-00001-of-00002.bin", file("a", "01234567"));
   work_.Write("in/pytorch_model-00002-of-00002.bin", file("b", "abcdefgh"));
   work_.Write("in/training_args.bin", "not read");
+  work_.Write("in/last.ckpt", "not read");
   work_.Write("in/pytorch_model.bin.index.json",
               R"({"metadata":{"total_size":16},"weight_map":{)"
               R"("a":"pytorch_model-00001-of-00002.bin","b":"pytorch_model-00002-of-00002.bin"}})");
@@ -341,6 +342,8 @@ TEST_F(TorchFilesTest, AnIndexNamesThem) {
   const auto report = Convert(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(Target(), (std::map<std::string, std::string>{{"a", "01234567"}, {"b", "abcdefgh"}}));
+  EXPECT_THAT(report->warnings,
+              testing::Contains(Says(WarningCode::kFilesNotRead, Naming("left out: last.ckpt"))));
   EXPECT_EQ(report->crc_files, 2U);
   fs::remove(work_.path() / "in/pytorch_model-00002-of-00002.bin");
   options_.target.folder = work_.path() / "other";
