@@ -186,7 +186,13 @@ std::string StrategyName(const StrategyRef& strategy) {
 Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::string>& notes) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOfStrategy(path));
   if (kind != PathKind::kDirectory) return ReadStrategyFile(path, {});
-  RESHARD_ASSIGN_OR_RETURN(MergedStrategy merged, MergeStrategyFolder(path));
+  RESHARD_ASSIGN_OR_RETURN(std::vector<StageFile> files, ReadStageFiles(path, {}));
+  if (files.size() == 1) {
+    StageFile& lone = files.front();
+    RESHARD_ASSIGN_OR_RETURN(const StrategyFile file, ParseStrategy(lone.path, lone.bytes));
+    if (IsMerged(file.layouts)) return std::move(lone.bytes);
+  }
+  RESHARD_ASSIGN_OR_RETURN(MergedStrategy merged, MergeStageFiles(path, files));
   notes = merged.strategy.notes();
   return std::move(merged.bytes);
 }

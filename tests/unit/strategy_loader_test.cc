@@ -235,6 +235,11 @@ TEST(StrategyLoaderTest, AMergedFileBesideItsStagesIsSkippedAndAloneIsTaken) {
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_EQ(strategy->path(), path);
   EXPECT_EQ(strategy->stages().size(), 2U);
+  std::vector<std::string> notes;
+  const auto bytes = ReadStrategyBytes(alone.path().string(), notes);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  EXPECT_EQ(*bytes, merged->bytes);
+  EXPECT_THAT(notes, IsEmpty());
 }
 
 TEST(StrategyLoaderTest, OneStageFileIsAPipelineOfOneStage) {
