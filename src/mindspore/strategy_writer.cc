@@ -88,6 +88,13 @@ bool Fill(const std::vector<int64_t>& numbers, Message* message) {
   return true;
 }
 
+// Whether the only list of the map has the axes of one dimension, as a nested map of MindSpore.
+// Only a known shape tells it from a flat map.
+bool IsNestedOfOneDimension(const ParameterLayout& layout) {
+  return layout.tensor_map.size() == 1 && layout.tensor_map[0].size() > 1 && layout.tensor_shape &&
+         layout.tensor_shape->size() == 1;
+}
+
 // As MindSpore writes it: with empty messages for missing lists, and behind the only list of a
 // nested map.
 Result<ParallelLayoutItem> LayoutItem(const std::string& name, const ParameterLayout& layout) {
@@ -98,6 +105,7 @@ Result<ParallelLayoutItem> LayoutItem(const std::string& name, const ParameterLa
   for (const std::vector<int64_t>& map : layout.tensor_map) {
     fits = fits && Fill<TensorMap, int32_t>(map, layouts.add_tensor_map());
   }
+  if (IsNestedOfOneDimension(layout)) layouts.add_tensor_map();
   layouts.add_param_split_shape();
   layouts.add_indices_offset();
   layouts.set_field(0);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/checkpoint_bytes.h"
@@ -124,6 +125,17 @@ TEST(StrategyRecodingTest, OneDimensionThatSeveralAxesCut) {
   const std::string json = Recode(protobuf, kJson).bytes;
   EXPECT_THAT(json, HasSubstr(R"("tensor_map": [[1, 0]])"));
   EXPECT_EQ(Recode(json, kProtobuf).bytes, protobuf);
+
+  // A Strategy tells it from a flat map by the shape.
+  ParameterLayout layout = MakeLayout({2, 2}, {{1, 0}});
+  for (const auto& [shape, map] : std::vector<std::pair<Shape, std::string>>{
+           {{8}, R"("tensor_map": [[1, 0]])"}, {{2, 4}, R"("tensor_map": [1, 0])"}}) {
+    layout.tensor_shape = shape;
+    const auto encoded = EncodeStrategy(*Strategy::Make({{"w", layout}}), kJson);
+    ASSERT_TRUE(encoded.ok()) << encoded.status().message();
+    EXPECT_THAT(*encoded, HasSubstr(map));
+    EXPECT_EQ(LayoutsOf(*encoded).at(0).layout.tensor_map, layout.tensor_map);
+  }
 }
 
 TEST(StrategyRecodingTest, NumbersAndNamesThatDoNotFit) {
