@@ -136,6 +136,13 @@ Result<const std::string*> Renaming::NewName(const std::string& name, std::strin
   return found != nullptr ? found : &name;
 }
 
+Result<std::string> Renaming::NewNameOf(std::string name) const {
+  std::string made;
+  RESHARD_ASSIGN_OR_RETURN(const std::string* const found, Find(name, made));
+  if (found == nullptr) return name;
+  return *found;
+}
+
 bool Renaming::Fits(const std::string& name) const {
   std::string made;
   const Result<const std::string*> found = Find(name, made);
@@ -163,9 +170,8 @@ Status RulesDoNotFit(const std::string& rules, const std::string& name) {
 }
 
 Result<bool> Changes(const Renaming& renaming, const std::string& name) {
-  std::string made;
-  RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name, renaming.NewName(name, made));
-  return *new_name != name;
+  RESHARD_ASSIGN_OR_RETURN(const std::string new_name, renaming.NewNameOf(name));
+  return new_name != name;
 }
 
 }  // namespace reshard

@@ -45,6 +45,8 @@ class Renaming {
   // name is longer than a tag may be.
   Result<const std::string*> NewName(const std::string& name, std::string& made) const;
   Result<const std::string*> NewName(std::string&& name, std::string& made) const = delete;
+  // As above, by value: costs a copy of the name.
+  Result<std::string> NewNameOf(std::string name) const;
 
   // Returns whether an entry matches `name`, even if the name stays.
   bool Fits(const std::string& name) const;

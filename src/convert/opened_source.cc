@@ -352,10 +352,8 @@ void OpenedSource::TakeChoice(const ParameterChoice& choice) {
 
 Result<bool> OpenedSource::WantsOfFile(const std::string& name) const {
   if (!wants_) return true;
-  std::string made;
-  RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                           names_.from_files.NewName(name, made));
-  return wants_(*new_name);
+  RESHARD_ASSIGN_OR_RETURN(const std::string new_name, names_.from_files.NewNameOf(name));
+  return wants_(new_name);
 }
 
 Status OpenedSource::CheckKnown(FileId file) {
@@ -393,10 +391,7 @@ std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {
 Status OpenedSource::TakeUnread(IndexedFile& table) {
   BesideArrays beside = table.beside();
   for (UnreadTensor& tensor : beside.unread) {
-    std::string made;
-    RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                             names_.from_files.NewName(tensor.name, made));
-    tensor.name = *new_name;
+    RESHARD_ASSIGN_OR_RETURN(tensor.name, names_.from_files.NewNameOf(std::move(tensor.name)));
   }
   table.set_beside(std::move(beside));
   if (!lists_unread_) {

@@ -36,12 +36,10 @@ Result<IndexedFile> WithNames(IndexedFile read, const NamesInFiles& names,
   TableBuilder builder(read.table().container());
   bool any = false;
   for (const StoredArray& array : read.arrays()) {
-    const std::string name(array.name);
-    std::string made;
-    RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                             names.from_files.NewName(name, made));
-    any = any || *new_name != name;
-    builder.Add(*new_name == name ? array : WithName(array, *new_name));
+    RESHARD_ASSIGN_OR_RETURN(const std::string name,
+                             names.from_files.NewNameOf(std::string(array.name)));
+    any = any || name != array.name;
+    builder.Add(name == array.name ? array : WithName(array, name));
   }
   if (!any) return read;
   IndexedFile renamed = WithTable(read, std::move(builder));
@@ -63,11 +61,9 @@ Status RenameWeights(const NamesInFiles& names, const std::string& index, Weight
   }
   if (!has_old) return {};
   for (MappedWeight& weight : weights.weights) {
-    const std::string name(weight.name);
-    std::string made;
-    RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                             names.from_files.NewName(name, made));
-    if (*new_name != name) weight.name = weights.names.Keep(*new_name);
+    RESHARD_ASSIGN_OR_RETURN(const std::string name,
+                             names.from_files.NewNameOf(std::string(weight.name)));
+    if (name != weight.name) weight.name = weights.names.Keep(name);
   }
   std::sort(weights.weights.begin(), weights.weights.end(),
             [](const MappedWeight& a, const MappedWeight& b) { return a.name < b.name; });

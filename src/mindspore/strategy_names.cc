@@ -9,25 +9,19 @@
 namespace reshard {
 namespace {
 
-Result<std::string> NewNameOf(const Renaming& renaming, const std::string& name) {
-  std::string made;
-  RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name, renaming.NewName(name, made));
-  return *new_name;
-}
-
 // Returns the old name of `name`, or `name` itself if it is no new name of one parameter.
 std::string OldNameOf(const Renaming& renaming, const Renaming& inverse, const std::string& name) {
-  Result<std::string> old_name = NewNameOf(inverse, name);
+  Result<std::string> old_name = inverse.NewNameOf(name);
   if (!old_name.ok()) return name;
-  const Result<std::string> again = NewNameOf(renaming, *old_name);
+  const Result<std::string> again = renaming.NewNameOf(*old_name);
   return again.ok() && *again == name ? *std::move(old_name) : name;
 }
 
 }  // namespace
 
 Result<Strategy> WithNewNames(const Strategy& strategy, const Renaming& renaming) {
-  return StrategyTables::Renamed(
-      strategy, [&](const std::string& name) { return NewNameOf(renaming, name); });
+  return StrategyTables::Renamed(strategy,
+                                 [&](const std::string& name) { return renaming.NewNameOf(name); });
 }
 
 Result<bool> HasOldNames(const Strategy& strategy, const Renaming& renaming) {

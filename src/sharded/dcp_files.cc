@@ -112,21 +112,20 @@ class DcpOpener {
     for (size_t m = 0; m < metadata_.size(); ++m) {
       const std::vector<DcpTensor>& all = metadata_[m]->tensors;
       for (size_t t = 0; t < all.size(); ++t) {
-        std::string made;
-        RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
-                                 request_.names.from_files.NewName(all[t].name, made));
-        RESHARD_ASSIGN_OR_RETURN(const bool is_read, CanRead(all[t], *name, m));
+        RESHARD_ASSIGN_OR_RETURN(const std::string name,
+                                 request_.names.from_files.NewNameOf(all[t].name));
+        RESHARD_ASSIGN_OR_RETURN(const bool is_read, CanRead(all[t], name, m));
         if (!is_read) {
-          if (known_unread.insert(*name).second) {
-            found_.unread.push_back({*name, all[t].unsupported});
+          if (known_unread.insert(name).second) {
+            found_.unread.push_back({name, all[t].unsupported});
           }
           continue;
         }
-        const auto [place, is_new] = known.try_emplace(*name, tensors_.size());
-        if (is_new) tensors_.push_back({*name, {}});
+        const auto [place, is_new] = known.try_emplace(name, tensors_.size());
+        if (is_new) tensors_.push_back({name, {}});
         Tensor& tensor = tensors_[place->second];
         const Status same = is_new ? Status() : CheckSame(tensor, all[t], m);
-        if (!same.ok() && !IsWanted(request_, *name)) continue;
+        if (!same.ok() && !IsWanted(request_, name)) continue;
         RESHARD_RETURN_IF_ERROR(same);
         tensor.places.emplace_back(m, t);
         if (t % kMemoryCheckInterval == 0) RESHARD_RETURN_IF_ERROR(CheckMemory(request_.memory));
@@ -256,13 +255,11 @@ class DcpOpener {
       return {};
     }
     // As the table of the file names it, after names are mapped.
-    std::string made;
-    const std::string in_file = located.array.Name();
-    RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
-                             request_.names.from_files.NewName(in_file, made));
+    RESHARD_ASSIGN_OR_RETURN(const std::string name,
+                             request_.names.from_files.NewNameOf(located.array.Name()));
     // Each chunk repeats the tensor's name, which may be long.
-    RESHARD_RETURN_IF_ERROR(InFile(PathOf(0), expansion_->Take(name->size())));
-    parts_.AddPart(number, box, box.extent, {located.file, *name});
+    RESHARD_RETURN_IF_ERROR(InFile(PathOf(0), expansion_->Take(name.size())));
+    parts_.AddPart(number, box, box.extent, {located.file, name});
     return {};
   }
 

@@ -36,15 +36,14 @@ Result<PartList> PartsOf(const MindFormersMetadata& metadata, const std::string&
   std::unordered_map<std::string, std::string> made_of;  // names in files, by name in the source
   uint64_t slices = 0;
   for (const MindFormersTensor& tensor : metadata.tensors) {
-    std::string made;
-    RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
-                             request.names.from_files.NewName(tensor.name, made));
-    if (!request.names.empty() && !made_of.emplace(*name, tensor.name).second) {
+    RESHARD_ASSIGN_OR_RETURN(const std::string name,
+                             request.names.from_files.NewNameOf(tensor.name));
+    if (!request.names.empty() && !made_of.emplace(name, tensor.name).second) {
       return MismatchError(
           fmt::format("{}: `name_map` gives two parameters the name {}; remove one from the map",
-                      Escape(path), Quote(*name)));
+                      Escape(path), Quote(name)));
     }
-    const size_t number = parts.AddTensor(*name, tensor.full, tensor.dtype);
+    const size_t number = parts.AddTensor(name, tensor.full, tensor.dtype);
     for (const MindFormersSlice& slice : tensor.slices) {
       for (const uint32_t file : slice.files) {
         parts.AddPart(number, {slice.begin, tensor.slice_shape}, tensor.slice_shape, file);
@@ -127,21 +126,19 @@ Status ReadWithoutMetadata(const ShardedFolder& folder, const SourceRequest& req
     RESHARD_ASSIGN_OR_RETURN(IndexedFile table,
                              ReadFileTable(request.files, file.id, request.memory));
     for (const StoredArray& array : table.arrays()) {
-      std::string made;
-      const std::string in_file(array.name);
-      RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                               request.names.from_files.NewName(in_file, made));
-      const auto [place, is_new] = seen.emplace(*new_name, path);
+      RESHARD_ASSIGN_OR_RETURN(const std::string new_name,
+                               request.names.from_files.NewNameOf(std::string(array.name)));
+      const auto [place, is_new] = seen.emplace(new_name, path);
       if (!is_new) {
         return MismatchError(fmt::format("{}: {} is in {}, too; remove one of the two files",
-                                         Escape(path), Quote(*new_name), Escape(place->second)));
+                                         Escape(path), Quote(new_name), Escape(place->second)));
       }
       if (array.kind != ArrayKind::kTensor) {
         return UnsupportedError(fmt::format("{}: {}: has elements of less than a byte ({})",
                                             Escape(path), Quote(array.name),
                                             DTypeName(array.dtype)));
       }
-      const size_t tensor = parts.AddTensor(*new_name, array.shape, array.dtype);
+      const size_t tensor = parts.AddTensor(new_name, array.shape, array.dtype);
       parts.AddPart(tensor, Box::Whole(array.shape), array.shape, number);
     }
     ranks.files.emplace(number, file.id);

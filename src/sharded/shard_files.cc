@@ -148,19 +148,17 @@ class ShardCollector {
   // Returns the tensor that an array is a part of.
   Result<Tensor*> TensorOf(const StoredArray& array, int64_t rank, const std::string& path) {
     const std::string name(array.name);
-    std::string made;
-    RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                             request_.names.from_files.NewName(name, made));
-    const auto [place, is_new] = tensors_.try_emplace(*new_name);
+    RESHARD_ASSIGN_OR_RETURN(const std::string new_name, request_.names.from_files.NewNameOf(name));
+    const auto [place, is_new] = tensors_.try_emplace(new_name);
     Tensor& tensor = place->second;
     if (is_new) {
-      tensor = {parts_.AddTensor(*new_name, {}, array.dtype), array.dtype, rank,
+      tensor = {parts_.AddTensor(new_name, {}, array.dtype), array.dtype, rank,
                 Shape(array.shape.size(), 0), name};
     }
     if (tensor.name_in_files != name) {
       return MismatchError(
           fmt::format("{}: `name_map` gives two parameters the name {}; remove one from the map",
-                      Escape(path), Quote(*new_name)));
+                      Escape(path), Quote(new_name)));
     }
     if (tensor.dtype != array.dtype || tensor.full.size() != array.shape.size()) {
       return MismatchError(
@@ -184,10 +182,9 @@ class ShardCollector {
                       Escape(path), *set->files, kShardSet, files_, files_ == 1 ? "is" : "are"));
     }
     for (auto& [name, shape] : set->full_shapes) {
-      std::string made;
-      RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                               request_.names.from_files.NewName(name, made));
-      const auto [place, is_new] = stated_.try_emplace(*new_name, shape);
+      RESHARD_ASSIGN_OR_RETURN(const std::string new_name,
+                               request_.names.from_files.NewNameOf(name));
+      const auto [place, is_new] = stated_.try_emplace(new_name, shape);
       if (is_new || place->second == shape) continue;
       return MismatchError(fmt::format(
           "{}: {}: has the shape {} by the metadata {}, but {} by "

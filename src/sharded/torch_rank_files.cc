@@ -80,18 +80,16 @@ class RankCollector {
   // Takes the tensors of a file that cannot be read, if they are to be listed. Errors: kUnsupported
   // if they are not, and one is wanted.
   Status TakeUnread(const IndexedFile& file, const std::string& path) {
-    std::string made;
     if (!request_.lists_unread) {
       return CheckNoneUnread(file, path, [&](const std::string& name) -> Result<bool> {
-        RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                                 request_.names.from_files.NewName(name, made));
-        return IsWanted(request_, *new_name);
+        RESHARD_ASSIGN_OR_RETURN(const std::string new_name,
+                                 request_.names.from_files.NewNameOf(name));
+        return IsWanted(request_, new_name);
       });
     }
     for (const UnreadTensor& tensor : file.beside().unread) {
-      RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
-                               request_.names.from_files.NewName(tensor.name, made));
-      unread_.emplace(*name, tensor.why);
+      RESHARD_ASSIGN_OR_RETURN(std::string name, request_.names.from_files.NewNameOf(tensor.name));
+      unread_.emplace(std::move(name), tensor.why);
     }
     return {};
   }
@@ -101,12 +99,10 @@ class RankCollector {
     if (status.code() != StatusCode::kMismatch && status.code() != StatusCode::kUnsupported) {
       return false;
     }
-    const std::string in_file(array.name);
-    std::string made;
-    RESHARD_ASSIGN_OR_RETURN(const std::string* const name,
-                             request_.names.from_files.NewName(in_file, made));
-    if (IsWanted(request_, *name)) return false;
-    left_out_.push_back({*name, status.message()});
+    RESHARD_ASSIGN_OR_RETURN(std::string name,
+                             request_.names.from_files.NewNameOf(std::string(array.name)));
+    if (IsWanted(request_, name)) return false;
+    left_out_.push_back({std::move(name), status.message()});
     return true;
   }
 
@@ -134,18 +130,15 @@ class RankCollector {
   // Returns the number of the tensor that an array is a part of.
   Result<size_t> NumberOf(const StoredArray& array, const Shape& full, int64_t rank) {
     const std::string name(array.name);
-    std::string made;
-    RESHARD_ASSIGN_OR_RETURN(const std::string* const new_name,
-                             request_.names.from_files.NewName(name, made));
-    const auto [place, is_new] = tensors_.try_emplace(*new_name);
+    RESHARD_ASSIGN_OR_RETURN(const std::string new_name, request_.names.from_files.NewNameOf(name));
+    const auto [place, is_new] = tensors_.try_emplace(new_name);
     Tensor& tensor = place->second;
     if (is_new) {
-      tensor = {parts_.AddTensor(*new_name, full, array.dtype), array.dtype, full, rank, name};
+      tensor = {parts_.AddTensor(new_name, full, array.dtype), array.dtype, full, rank, name};
     }
     if (tensor.name_in_files != name) {
-      return MismatchError(
-          fmt::format("`name_map` gives two parameters the name {}; remove one from the map",
-                      Quote(*new_name)));
+      return MismatchError(fmt::format(
+          "`name_map` gives two parameters the name {}; remove one from the map", Quote(new_name)));
     }
     if (tensor.dtype != array.dtype || tensor.full != full) {
       return MismatchError(fmt::format(

@@ -16,13 +16,6 @@
 namespace reshard::renaming_test {
 namespace {
 
-Result<std::string> NewName(const Renaming& renaming, const std::string& name) {
-  std::string made;
-  const auto found = renaming.NewName(name, made);
-  if (!found.ok()) return found.status();
-  return **found;
-}
-
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -57,23 +50,23 @@ TEST(RenamingTest, AStarStandsForAsLittleAsWillDo) {
 
 TEST(RenamingTest, ANameByItselfComesBeforePatterns) {
   const Renaming renaming({{{"layers.0", "first"}}, {{"layers.*", "l.*"}, {"x*", "y*"}}});
-  EXPECT_EQ(*NewName(renaming, "layers.0"), "first");
-  EXPECT_EQ(*NewName(renaming, "layers.1"), "l.1");
-  EXPECT_EQ(*NewName(renaming, "other"), "other");
+  EXPECT_EQ(*renaming.NewNameOf("layers.0"), "first");
+  EXPECT_EQ(*renaming.NewNameOf("layers.1"), "l.1");
+  EXPECT_EQ(*renaming.NewNameOf("other"), "other");
 }
 
 TEST(RenamingTest, TwoPatternsForOneNameAreAnError) {
   const Renaming renaming({{}, {{"*.w", "*.weight"}, {"a.*", "b.*"}}});
-  EXPECT_EQ(*NewName(renaming, "c.w"), "c.weight");
-  const Status status = NewName(renaming, "a.w").status();
+  EXPECT_EQ(*renaming.NewNameOf("c.w"), "c.weight");
+  const Status status = renaming.NewNameOf("a.w").status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("\"a.w\""), HasSubstr("\"*.w\" and \"a.*\"")));
 }
 
 TEST(RenamingTest, ANameThatAPatternMakesMayBeTooLong) {
   const Renaming renaming({{}, {{"*", "x*"}}});
-  EXPECT_TRUE(NewName(renaming, std::string(65535, 'a')).ok());
-  EXPECT_EQ(NewName(renaming, std::string(65536, 'a')).status().code(),
+  EXPECT_TRUE(renaming.NewNameOf(std::string(65535, 'a')).ok());
+  EXPECT_EQ(renaming.NewNameOf(std::string(65536, 'a')).status().code(),
             StatusCode::kInvalidArgument);
 }
 
@@ -110,15 +103,15 @@ TEST(NameRulesTest, EachIsABijectionOverTheNamesOfItsModel) {
     std::map<std::string, std::string> old_names;  // by new name
     for (const std::string& weight : NamesOf(biases)) {
       for (const std::string& name : {weight, "adam_m." + weight}) {
-        const std::string new_name = *NewName(there, name);
+        const std::string new_name = *there.NewNameOf(name);
         EXPECT_TRUE(there.Fits(name)) << name;
         EXPECT_EQ(new_name == name, weight == "lm_head.weight") << name;
         EXPECT_TRUE(old_names.emplace(new_name, name).second) << new_name;
-        EXPECT_EQ(*NewName(back, new_name), name);
+        EXPECT_EQ(*back.NewNameOf(new_name), name);
       }
     }
     // The names from before are no names from after.
-    EXPECT_EQ(*NewName(back, "model.layers.3.self_attn.q_proj.weight"),
+    EXPECT_EQ(*back.NewNameOf("model.layers.3.self_attn.q_proj.weight"),
               "model.layers.3.self_attn.q_proj.weight");
   }
 }
@@ -139,7 +132,7 @@ TEST(NameRulesTest, HaveTheNamesOfMindFormers) {
        "model.layers.0.self_attn.q_proj.lora_A.weight"},
       {"global_step", "global_step"},
   };
-  for (const auto& row : rows) EXPECT_EQ(*NewName(renaming, row.name), row.expected);
+  for (const auto& row : rows) EXPECT_EQ(*renaming.NewNameOf(row.name), row.expected);
   EXPECT_FALSE(
       Renaming({{}, {}, "llama:hf-to-mindformers"}).Fits("model.layers.0.self_attn.q_proj.bias"));
 }
@@ -148,9 +141,9 @@ TEST(NameRulesTest, ComeAfterNamesAndPatternsOfTheUser) {
   const Renaming renaming({{{"lm_head.weight", "head"}},
                            {{"model.layers.*.input_layernorm.weight", "norm.*"}},
                            "llama:hf-to-mindformers"});
-  EXPECT_EQ(*NewName(renaming, "lm_head.weight"), "head");
-  EXPECT_EQ(*NewName(renaming, "model.layers.1.input_layernorm.weight"), "norm.1");
-  EXPECT_EQ(*NewName(renaming, "model.norm.weight"), "model.norm_out.weight");
+  EXPECT_EQ(*renaming.NewNameOf("lm_head.weight"), "head");
+  EXPECT_EQ(*renaming.NewNameOf("model.layers.1.input_layernorm.weight"), "norm.1");
+  EXPECT_EQ(*renaming.NewNameOf("model.norm.weight"), "model.norm_out.weight");
 }
 
 TEST(NameRulesTest, AreFilesOfTheirOwnForm) {
