@@ -391,7 +391,6 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
       source.tensors(), source.rule(), spec.prefix,
       selection.unmatched.value_or(Selection::Unmatched::kCopy), ChoiceOf(selection),
       TargetContainer(source, spec), std::move(names));
-  ranks->set_states_crc(spec.states_crc);
   ranks->set_removes_redundancy(spec.removes_redundancy);
   target.ranks = std::move(ranks);
   if (source.rule().stage_alone() && !spec.names.empty()) {
@@ -410,9 +409,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
     layout.place = [&source](std::string_view name) { return PlaceOf(source, name); };
     layout.states_redundancy = [&source] { return source.states_redundancy(); };
   }
-  RESHARD_ASSIGN_OR_RETURN(auto folder, FullTarget::Make(*target.ranks, layout));
-  folder->set_states_crc(spec.states_crc);
-  target.folder = std::move(folder);
+  RESHARD_ASSIGN_OR_RETURN(target.folder, FullTarget::Make(*target.ranks, layout));
   return target;
 }
 
@@ -435,13 +432,6 @@ std::vector<ExtraFile> MetaFilesOf(const OpenedSource& source, const TargetSpec&
                      .literal = MetaOf(*source.step(), ranks.PathOf(rank))});
   }
   return files;
-}
-
-void AddExtraFiles(std::vector<ExtraFile> extras, const TargetSpec& spec,
-                   ConversionTarget& target) {
-  if (extras.empty()) return;
-  target.with_extras = std::make_unique<ExtraFilesTarget>(target.files(), std::move(extras));
-  target.with_extras->set_states_crc(spec.states_crc);
 }
 
 std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> files) {

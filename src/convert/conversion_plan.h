@@ -80,9 +80,6 @@ Result<ExtraFile> StrategyFileOf(const Strategy& strategy, const ParameterChoice
 std::vector<ExtraFile> MetaFilesOf(const OpenedSource& source, const TargetSpec& spec,
                                    const Target& ranks);
 
-// Adds files to the target; may be none.
-void AddExtraFiles(std::vector<ExtraFile> extras, const TargetSpec& spec, ConversionTarget& target);
-
 // The most bytes of tensors in a file of a folder of whole ones.
 uint64_t MostFileBytes(const TargetSpec& target);
 

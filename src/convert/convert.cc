@@ -522,11 +522,10 @@ Result<ConvertReport> Recode(const RecodeOptions& given) {
     RESHARD_ASSIGN_OR_RETURN(opened.source, OpenEachFile(found.files, limits, options.source.key));
     const bool is_same = found.extension == to.extension;
     if (is_same) RESHARD_RETURN_IF_ERROR(CheckDecryption(*opened.source, options));
-    auto target = std::make_unique<EachFileTarget>(
+    opened.made.lone = std::make_unique<EachFileTarget>(
         opened.source->tensors(), ParameterChoice({}, {}, options.selection.renames), to,
         std::move(paths), options.selection.unmatched == Selection::Unmatched::kError, is_same);
-    target->set_states_crc(options.target.states_crc);
-    opened.made.lone = std::move(target);
+    opened.made.lone->set_states_crc(options.target.states_crc);
     RESHARD_ASSIGN_OR_RETURN(opened.plan,
                              PlanConversion(*opened.source, opened.target(), all, first));
     return CarryOut(std::move(opened), all, first, timeline);

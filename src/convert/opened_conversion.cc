@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -119,7 +120,11 @@ Status RemakeTarget(const TargetSpec& target, const Selection& selection,
   for (ExtraFile& file : CopiesOf(opened.source->companions())) {
     extras.push_back(std::move(file));
   }
-  AddExtraFiles(std::move(extras), target, opened.made);
+  if (!extras.empty()) {
+    opened.made.with_extras =
+        std::make_unique<ExtraFilesTarget>(opened.target(), std::move(extras));
+  }
+  opened.made.files().set_states_crc(target.states_crc);
   return {};
 }
 

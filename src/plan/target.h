@@ -85,7 +85,7 @@ class Target {
   //   from opening files
   virtual Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const = 0;
 
-  // Whether files state a CRC-32 of themselves; said before any is planned.
+  // Whether files that Plan plans state a CRC-32 of themselves; said before any is planned.
   void set_states_crc(bool states) { states_crc_ = states; }
   // The same, if only these do.
   void set_files_with_crc(std::set<int64_t> files) { files_with_crc_ = std::move(files); }
