@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -156,7 +157,7 @@ std::string FullTarget::PathOf(int64_t file) const {
 
 void FullTarget::IndexSources(std::span<const int64_t> /*files*/, const Indexers& indexers,
                               const std::stop_token& stop) const {
-  whole_.IndexSources(0, indexers, stop);
+  whole_.IndexSources(std::array{int64_t{0}}, indexers, stop);
 }
 
 Result<TargetFile> FullTarget::MakeFile(int64_t file, PlanFindings& findings) const {

@@ -12,7 +12,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -59,9 +58,6 @@ class MergeTarget final : public Target {
   int64_t files() const override { return 1; }
   std::string PathOf(int64_t /*file*/) const override { return path_; }
   int64_t StageOf(int64_t /*file*/) const override { return 0; }
-  // All files are open.
-  void IndexSources(std::span<const int64_t> /*files*/, const Indexers& /*indexers*/,
-                    const std::stop_token& /*stop*/) const override {}
   Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const override;
 
   // The contents to compare before the file is written.

@@ -114,7 +114,6 @@ class MindSporeTarget final : public Target {
   int64_t files() const override { return rule_.target_ranks(); }
   std::string PathOf(int64_t file) const override;
   int64_t StageOf(int64_t file) const override { return rule_.TargetStage(file); }
-  using Target::IndexSources;
   void IndexSources(std::span<const int64_t> ranks, const Indexers& indexers,
                     const std::stop_token& stop) const override;
   Result<TargetFile> MakeFile(int64_t rank, PlanFindings& findings) const override;

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,9 +36,6 @@ class EachFileTarget final : public Target {
   int64_t files() const override { return static_cast<int64_t>(paths_.size()); }
   std::string PathOf(int64_t file) const override { return paths_[static_cast<size_t>(file)]; }
   int64_t StageOf(int64_t /*file*/) const override { return 0; }
-  // MakeFile opens the one source file that there is.
-  void IndexSources(std::span<const int64_t> /*files*/, const Indexers& /*indexers*/,
-                    const std::stop_token& /*stop*/) const override {}
   // Arrays are in the order of the bytes of their names in the source, or in the order of the
   // source file if that is in the same container. More errors: kMismatch for such a file without
   // `takes_same`.

@@ -53,7 +53,6 @@ class ExtraFilesTarget final : public Target {
     const ExtraFile* const extra = Find(file);
     return extra != nullptr ? extra->rank : others_.RankOf(file);
   }
-  using Target::IndexSources;
   void IndexSources(std::span<const int64_t> files, const Indexers& indexers,
                     const std::stop_token& stop) const override;
   Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const override;

@@ -72,12 +72,10 @@ class Target {
   virtual int64_t RankOf(int64_t file) const { return file; }
   // Opens and indexes the source files that the first of `files` needs, several at a time, so that
   // MakeFile finds them. If these are fewer than the workers, continues with the next of `files`.
-  // Ignores errors, as MakeFile tries again and reports them.
-  virtual void IndexSources(std::span<const int64_t> files, const Indexers& indexers,
-                            const std::stop_token& stop) const = 0;
-  void IndexSources(int64_t file, const Indexers& indexers, const std::stop_token& stop) const {
-    IndexSources(std::span(&file, 1), indexers, stop);
-  }
+  // Ignores errors, as MakeFile tries again and reports them. Does nothing if all source files are
+  // open, or if each of `files` needs a single one.
+  virtual void IndexSources(std::span<const int64_t> /*files*/, const Indexers& /*indexers*/,
+                            const std::stop_token& /*stop*/) const {}
   // Returns the contents of a file. Adds findings now and when arrays are asked for. This object
   // and `findings` must outlive the result. Errors of both calls:
   //   kInvalidArgument: no such file

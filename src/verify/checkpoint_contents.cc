@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <iterator>
 #include <map>
@@ -302,7 +303,7 @@ Result<CheckpointContents> ReadContents(const Source& source, const Strategy* st
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
                                               const SharedWork& work, PlanFindings& findings) {
   const MindSporeTarget target(source, rule, "", Selection::Unmatched::kCopy);
-  target.IndexSources(0, Indexers(work.workers), work.stop);
+  target.IndexSources(std::array{int64_t{0}}, Indexers(work.workers), work.stop);
   RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selected selection, target.Select(0, findings));
   std::vector<SourceTensor> tensors;
   tensors.reserve(selection.converted.size() + selection.copied.size());

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -66,7 +67,7 @@ class Opened {
   void SetBefore(std::function<Status()> before) { before_ = std::move(before); }
 
   void IndexSources(int64_t rank, const Indexers& indexers) {
-    target_->IndexSources(rank, indexers, std::stop_token());
+    target_->IndexSources(std::array{rank}, indexers, std::stop_token());
   }
   TargetPlan Plan(int64_t rank) {
     auto plan = target_->Plan(rank, findings_);
