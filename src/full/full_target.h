@@ -55,7 +55,6 @@ class FullTarget final : public Target {
   FileKind KindOf(int64_t file) const override {
     return static_cast<size_t>(file) < paths_.size() ? FileKind::kTensors : FileKind::kIndex;
   }
-  int64_t StageOf(int64_t /*file*/) const override { return 0; }
   int64_t RankOf(int64_t /*file*/) const override { return 0; }
   void IndexSources(std::span<const int64_t> files, const Indexers& indexers,
                     const std::stop_token& stop) const override;

@@ -57,7 +57,6 @@ class MergeTarget final : public Target {
  public:
   int64_t files() const override { return 1; }
   std::string PathOf(int64_t /*file*/) const override { return path_; }
-  int64_t StageOf(int64_t /*file*/) const override { return 0; }
   Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const override;
 
   // The contents to compare before the file is written.

@@ -35,7 +35,6 @@ class EachFileTarget final : public Target {
 
   int64_t files() const override { return static_cast<int64_t>(paths_.size()); }
   std::string PathOf(int64_t file) const override { return paths_[static_cast<size_t>(file)]; }
-  int64_t StageOf(int64_t /*file*/) const override { return 0; }
   // Arrays are in the order of the bytes of their names in the source, or in the order of the
   // source file if that is in the same container. More errors: kMismatch for such a file without
   // `takes_same`.

@@ -66,7 +66,7 @@ class Target {
   virtual std::string PathOf(int64_t file) const = 0;
   virtual FileKind KindOf(int64_t /*file*/) const { return FileKind::kTensors; }
   // Returns the number of a file's stage. Files of a stage have much in common, and are adjacent.
-  virtual int64_t StageOf(int64_t file) const = 0;
+  virtual int64_t StageOf(int64_t /*file*/) const { return 0; }
   // Returns the rank that gets the tensors of a file. This is the file's number if files belong to
   // ranks.
   virtual int64_t RankOf(int64_t file) const { return file; }
