@@ -166,15 +166,13 @@ Result<TargetFile> FullTarget::MakeFile(int64_t file, PlanFindings& findings) co
         fmt::format("file {} is not one of the {} files of the target", file, files()));
   }
   RESHARD_ASSIGN_OR_RETURN(TargetFile made, whole_.MakeFile(0, findings));
-  made.rank = file;
   made.container = &kFullContainer;
   if (family_ == FolderFamily::kHuggingFace && !IsOfHuggingFace(made.metadata.format)) {
     made.metadata.format = "pt";
   }
-  made.path = PathOf(file);
   if (!findings.silent) findings.left_out.insert(left_out_.begin(), left_out_.end());
   const auto place = static_cast<size_t>(file);
-  if (place < arrays_.size() && made.path == kHyperParamFile) {
+  if (place < arrays_.size() && paths_[place] == kHyperParamFile) {
     if (!findings.silent) {
       findings.not_in_first_rank.insert(not_in_first_.begin(), not_in_first_.end());
     }

@@ -248,8 +248,7 @@ MergeTarget::MergeTarget(const MergeFiles& files, std::unique_ptr<const ListedPl
 Result<TargetFile> MergeTarget::MakeFile(int64_t /*file*/, PlanFindings& findings) const {
   findings.left_out = left_out_;
   for (const std::string& key : metadata_left_out_) findings.metadata_left_out.insert(Quote(key));
-  return TargetFile{.path = path_,
-                    .container = &container_,
+  return TargetFile{.container = &container_,
                     .metadata = metadata_,
                     .arrays = parameters_.size(),
                     .make = [this, &findings](size_t number, TargetArray& array) {

@@ -159,8 +159,6 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
   RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe, RecipeOf(rank, findings));
   if (!findings.silent) findings.AddFindings(recipe->findings);
   TargetFile file;
-  file.rank = rank;
-  file.path = PathOf(rank);
   file.container = &container_;
   file.metadata = recipe->metadata;
   if (removes_redundancy_) file.metadata.removes_redundancy = true;
@@ -176,7 +174,7 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
     }
   }
   if (places) file.making_bytes += places->size() * sizeof(size_t);
-  if (file.arrays == 0) findings.empty_files.insert(file.path);
+  if (file.arrays == 0) findings.empty_files.insert(PathOf(rank));
   file.make = [this, rank, converted, recipe = std::move(recipe), places = std::move(places),
                &findings, box = LastBox()](size_t number, TargetArray& array) mutable {
     if (number < converted) {

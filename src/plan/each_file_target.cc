@@ -75,8 +75,6 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
   RESHARD_RETURN_IF_ERROR(CheckNames(choice(), names, path));
   if (!is_same) std::sort(names.begin(), names.end());
   TargetFile made;
-  made.rank = file;
-  made.path = PathOf(file);
   made.container = &container_;
   made.arrays = names.size();
   made.near = file;
@@ -87,7 +85,7 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
     CommonMetadata metadata;
     metadata.Add(table->table().metadata());
     for (const std::string& key : metadata.Keys()) findings.metadata_left_out.insert(Quote(key));
-    if (names.empty()) findings.empty_files.insert(made.path);
+    if (names.empty()) findings.empty_files.insert(PathOf(file));
   }
   made.make = [this, file, names = std::move(names), &findings](size_t number, TargetArray& array) {
     return MakeArray(file, names[number], findings, array);

@@ -17,8 +17,6 @@ Result<TargetFile> ExtraFilesTarget::MakeFile(int64_t file, PlanFindings& findin
   const ExtraFile* const extra = Find(file);
   if (extra == nullptr) return others_.MakeFile(file, findings);
   TargetFile made;
-  made.rank = file;
-  made.path = extra->path;
   made.literal = extra->literal;
   made.copied = extra->copied;
   return made;

@@ -76,8 +76,8 @@ class Target {
   // open, or if each of `files` needs a single one.
   virtual void IndexSources(std::span<const int64_t> /*files*/, const Indexers& /*indexers*/,
                             const std::stop_token& /*stop*/) const {}
-  // Returns the contents of a file. Adds findings now and when arrays are asked for. This object
-  // and `findings` must outlive the result. Errors of both calls:
+  // Returns the contents of a file, without its number and path. Adds findings now and when arrays
+  // are asked for. This object and `findings` must outlive the result. Errors of both calls:
   //   kInvalidArgument: no such file
   //   kMismatch: source and target do not fit, or two parameters would have one name
   //   from opening files
@@ -92,6 +92,8 @@ class Target {
   Result<TargetPlan> Plan(int64_t file, PlanFindings& findings, const SegmentVisitor& visit = {},
                           uint64_t most_kept = 0) const {
     RESHARD_ASSIGN_OR_RETURN(TargetFile made, MakeFile(file, findings));
+    made.rank = file;
+    made.path = PathOf(file);
     made.metadata.states_crc = files_with_crc_ ? files_with_crc_->contains(file) : states_crc_;
     return MakePlan(source_, made, visit, most_kept);
   }

@@ -59,8 +59,8 @@ struct CopiedFile {
 };
 
 struct TargetFile {
-  int64_t rank = 0;
-  std::string path;                      // relative to the target folder
+  int64_t rank = 0;                      // the file's number; Target::Plan sets it and the path
+  std::string path = {};                 // relative to the target folder
   const Container* container = nullptr;  // null: the file is `literal` or `copied`
   FileMetadata metadata = {};
   size_t arrays = 0;
