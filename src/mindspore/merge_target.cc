@@ -264,17 +264,8 @@ Status MergeTarget::MakeArray(size_t number, PlanFindings& findings, TargetArray
   findings.Add(tensor);
   array.name = name;
   array.dtype = tensor.dtype;
-  if (tensor.kind != ArrayKind::kTensor) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source_->TableOf(tensor));
-    array.content = Opaque{table->FindShared(name), tensor.file};
-    return {};
-  }
-  array.shape = joined ? *joined : tensor.full_shape;
-  findings.parameters[name].full_shape = array.shape;
-  Pieces& pieces = OnePiece(array);
-  pieces.pieces.front() = {0, Box::Whole(tensor.full_shape), Box::Whole(array.shape)};
-  pieces.tensors.front() = std::move(tensor);
-  return {};
+  if (joined) findings.parameters[name].full_shape = *joined;
+  return TakeWhole(std::move(tensor), array, joined ? &*joined : nullptr);
 }
 
 namespace {

@@ -517,15 +517,7 @@ Status MindSporeTarget::MakeCopied(const Recipe& recipe, const std::string& name
     findings.NoteCopied(array.name, NoteOf(tensor, array.dtype));
     RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, findings));
   }
-  if (tensor.kind != ArrayKind::kTensor) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(tensor));
-    array.content = Opaque{table->FindShared(name), tensor.file};
-    return {};
-  }
-  const Box box = Box::Whole(tensor.full_shape);
-  OnePiece(array).tensors.front() = std::move(tensor);
-  SetBox(box, array);
-  return {};
+  return TakeWhole(std::move(tensor), array);
 }
 
 }  // namespace reshard

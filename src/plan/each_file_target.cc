@@ -8,7 +8,6 @@
 #include <set>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "format/container/common_metadata.h"
 #include "format/container/container.h"
@@ -18,7 +17,6 @@
 #include "src/base/status_macros.h"
 #include "src/source/indexed_file.h"
 #include "src/source/table_cache.h"
-#include "src/tensor/byte_box.h"
 
 namespace reshard {
 namespace {
@@ -107,16 +105,7 @@ Status EachFileTarget::MakeArray(int64_t file, const std::string& name, PlanFind
              tensor.Bytes(), tensor.file, true,         tensor.dtype};
     findings.NoteForMindSpore(container_, array.name, tensor.kind, array.dtype, tensor.full_shape);
   }
-  if (tensor.kind != ArrayKind::kTensor) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(tensor));
-    array.content = Opaque{table->FindShared(name), tensor.file};
-    return {};
-  }
-  array.shape = tensor.full_shape;
-  Pieces& pieces = OnePiece(array);
-  pieces.pieces.front() = {0, Box::Whole(array.shape), Box::Whole(array.shape)};
-  pieces.tensors.front() = std::move(tensor);
-  return {};
+  return TakeWhole(std::move(tensor), array);
 }
 
 }  // namespace reshard

@@ -18,6 +18,7 @@
 
 #include "reshard/options.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/base/status_macros.h"
 #include "src/io/open_files.h"
 #include "src/plan/make_plan.h"
@@ -26,6 +27,7 @@
 #include "src/plan/target_file.h"
 #include "src/plan/target_plan.h"
 #include "src/source/source.h"
+#include "src/source/table_cache.h"
 
 namespace reshard {
 
@@ -101,6 +103,20 @@ class Target {
  protected:
   Target(const Source& source, ParameterChoice choice)
       : source_(source), choice_(std::move(choice)) {}
+
+  // Makes `array`, which has its name and dtype, all of `tensor`; in `shape`, if it is given.
+  Status TakeWhole(SourceTensor&& tensor, TargetArray& array, const Shape* shape = nullptr) const {
+    if (tensor.kind != ArrayKind::kTensor) {
+      RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source_.TableOf(tensor));
+      array.content = Opaque{table->FindShared(tensor.name), tensor.file};
+      return {};
+    }
+    array.shape = shape == nullptr ? tensor.full_shape : *shape;
+    Pieces& pieces = OnePiece(array);
+    pieces.pieces.front() = {0, Box::Whole(tensor.full_shape), Box::Whole(array.shape)};
+    pieces.tensors.front() = std::move(tensor);
+    return {};
+  }
 
  private:
   const Source& source_;
