@@ -521,16 +521,8 @@ Result<ConversionPlan> PlanFiles(const OpenedSource& source, const Target& targe
 }
 
 PlanReport ReportOf(ConversionPlan plan) {
-  WorkList& work = plan.work;
-  PlanReport report;
+  PlanReport report = static_cast<PlanReport&&>(plan.work);
   static_cast<Findings&>(report) = std::move(plan.findings);
-  report.sources = std::move(work.sources);
-  report.targets = std::move(work.targets);
-  report.bytes_read = work.bytes_read;
-  report.bytes_written = work.bytes_written;
-  report.runs = work.runs;
-  report.shortest_run = work.shortest_run;
-  report.longest_run = work.longest_run;
   return report;
 }
 
