@@ -103,8 +103,8 @@ PartList StateParts(const Case& what) {
 Status Measure(const Case& what) {
   double begin = CpuSeconds();
   PartList parts = StateParts(what);
-  fmt::print("{}: {} parts listed in {:.2f} s, {} MiB\n", what.what, kFiles * kArraysOfFile,
-             CpuSeconds() - begin, parts.memory() >> 20);
+  fmt::print("{}: {} parts listed in {:.2f} s\n", what.what, kFiles * kArraysOfFile,
+             CpuSeconds() - begin);
 
   SourceFiles files(1);
   std::vector<FileId> ids;

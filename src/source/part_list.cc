@@ -11,9 +11,6 @@ namespace {
 // So many parts, or boxes around parts, have a box around them.
 constexpr size_t kFan = 16;
 
-// About the bytes of a set's node, with the shape in it.
-constexpr size_t kOfShape = 128;
-
 // Boxes around `width` parts each, `count` in all.
 struct Level {
   size_t width = 0;
@@ -127,12 +124,6 @@ void PartList::AddBounds(Tensor& tensor) {
       }
     }
   }
-}
-
-size_t PartList::memory() const {
-  return names_.memory() + shapes_.size() * kOfShape + begins_.memory() +
-         parts_.capacity() * sizeof(Part) + tensors_.capacity() * sizeof(Tensor) +
-         bounds_.capacity() * sizeof(int64_t);
 }
 
 size_t PartListBuilder::AddTensor(std::string_view name, const Shape& full,

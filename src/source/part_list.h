@@ -79,9 +79,6 @@ class PartList {
   // Returns the part and those behind it that have its box.
   static std::span<const Part> ReplicasAt(const Tensor& tensor, size_t part);
 
-  // About the bytes of memory that it takes.
-  size_t memory() const;
-
  private:
   friend class PartListBuilder;
 
