@@ -25,22 +25,22 @@ Result<SourceTensors> OpenFull(const SourceSpec& spec) {
   return OpenTensors(spec, {}, RanksRead::kOneReplica, 1, {});
 }
 
-// The layouts to write, and the messages.
-struct Made {
-  std::vector<LayoutTable> stages;
-  bool is_pipeline = false;
-  int64_t first_stage = 0;
+// Puts what was told before into `made`.
+MadeStrategy WithEarlier(std::vector<Warning> warnings, std::vector<std::string> notes,
+                         MadeStrategy made) {
+  for (Warning& warning : made.warnings) warnings.push_back(std::move(warning));
+  for (std::string& note : made.notes) notes.push_back(std::move(note));
+  return {made.strategy, std::move(warnings), std::move(notes)};
+}
+
+Result<MadeStrategy> MadeForCluster(const SourceSpec& like, const Cluster& cluster) {
   std::vector<Warning> warnings;
   std::vector<std::string> notes;
-};
-
-Result<Made> MadeForCluster(const SourceSpec& like, const Cluster& cluster) {
-  Made made;
   ClusterSource source;
   Result<SourceTensors> opened = OpenFull(like);
   if (opened.ok()) {
-    made.warnings = std::move(opened->warnings);
-    made.notes = std::move(opened->notes);
+    warnings = std::move(opened->warnings);
+    notes = std::move(opened->notes);
     RESHARD_ASSIGN_OR_RETURN(source, SourceOfTensors(*opened->source, like.path, opened->tensors));
   } else {
     // A strategy alone tells how to cut, too.
@@ -49,43 +49,28 @@ Result<Made> MadeForCluster(const SourceSpec& like, const Cluster& cluster) {
         is_path_alone ? LoadStrategy(like.path) : Result<Strategy>(opened.status());
     if (!strategy.ok()) return opened.status();
     RESHARD_ASSIGN_OR_RETURN(source, SourceOfStrategy(*strategy));
-    made.notes.push_back(
+    notes.push_back(
         fmt::format("{}: a strategy has no shapes; whether these cuts divide them is not checked",
                     Escape(like.path)));
   }
-  RESHARD_ASSIGN_OR_RETURN(ClusterLayouts layouts, LayoutsForCluster(cluster, source));
-  made.stages = std::move(layouts.stages);
-  made.is_pipeline = cluster.pipeline_stages > 1;
-  for (Warning& warning : layouts.warnings) made.warnings.push_back(std::move(warning));
-  for (std::string& note : layouts.notes) made.notes.push_back(std::move(note));
-  return made;
+  RESHARD_ASSIGN_OR_RETURN(MadeStrategy made, LayoutsForCluster(cluster, source));
+  return WithEarlier(std::move(warnings), std::move(notes), std::move(made));
 }
 
-Result<Made> MadeOfSpec(const MakeStrategyOptions& options) {
+Result<MadeStrategy> MadeOfSpec(const MakeStrategyOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(const StrategySpec spec,
                            options.spec_text.empty()
                                ? ReadStrategySpec(options.spec)
                                : ParseStrategySpec("the specification", options.spec_text));
-  Made made;
-  SpecLayouts layouts;
-  if (options.checkpoint.empty()) {
-    RESHARD_ASSIGN_OR_RETURN(layouts, LayoutsOfNames(spec));
-  } else {
-    RESHARD_ASSIGN_OR_RETURN(SourceTensors opened, OpenFull({.path = options.checkpoint}));
-    made.warnings = std::move(opened.warnings);
-    std::vector<FullTensor> tensors;
-    for (SourceTensor& tensor : opened.tensors) {
-      if (tensor.kind != ArrayKind::kTensor) continue;
-      tensors.push_back({std::move(tensor.name), std::move(tensor.full_shape)});
-    }
-    RESHARD_ASSIGN_OR_RETURN(layouts, LayoutsOfTensors(spec, options.checkpoint, tensors));
+  if (options.checkpoint.empty()) return LayoutsOfNames(spec);
+  RESHARD_ASSIGN_OR_RETURN(SourceTensors opened, OpenFull({.path = options.checkpoint}));
+  std::vector<FullTensor> tensors;
+  for (SourceTensor& tensor : opened.tensors) {
+    if (tensor.kind != ArrayKind::kTensor) continue;
+    tensors.push_back({std::move(tensor.name), std::move(tensor.full_shape)});
   }
-  made.stages = std::move(layouts.stages);
-  made.is_pipeline = spec.is_pipeline;
-  made.first_stage = spec.stages.front().number;
-  for (Warning& warning : layouts.warnings) made.warnings.push_back(std::move(warning));
-  made.notes = std::move(layouts.notes);
-  return made;
+  RESHARD_ASSIGN_OR_RETURN(MadeStrategy made, LayoutsOfTensors(spec, options.checkpoint, tensors));
+  return WithEarlier(std::move(opened.warnings), {}, std::move(made));
 }
 
 Status CheckMakeOptions(const MakeStrategyOptions& options) {
@@ -108,16 +93,14 @@ Result<StrategyReport> MakeStrategy(const MakeStrategyOptions& options) {
     FileUse use;
     RESHARD_RETURN_IF_ERROR(CheckMakeOptions(options));
     RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
-    RESHARD_ASSIGN_OR_RETURN(Made made, options.like.path.empty()
-                                            ? MadeOfSpec(options)
-                                            : MadeForCluster(options.like, options.cluster));
-    RESHARD_ASSIGN_OR_RETURN(
-        const Strategy strategy,
-        StrategyTables::FromLayouts(std::move(made.stages), made.is_pipeline, made.first_stage));
+    RESHARD_ASSIGN_OR_RETURN(MadeStrategy made,
+                             options.like.path.empty()
+                                 ? MadeOfSpec(options)
+                                 : MadeForCluster(options.like, options.cluster));
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes,
-                             EncodeStrategy(strategy, StrategyEncodingOfName(options.output)));
+                             EncodeStrategy(made.strategy, StrategyEncodingOfName(options.output)));
     RESHARD_RETURN_IF_ERROR(WriteFile(options.output, bytes, options.force));
-    StrategyReport report = ReportOf(strategy, bytes.size());
+    StrategyReport report = ReportOf(made.strategy, bytes.size());
     report.warnings = std::move(made.warnings);
     report.notes = std::move(made.notes);
     return report;

@@ -99,12 +99,7 @@ Result<MadeStrategy> MakeStrategyOf(const ConversionSpec& spec, const SourceLimi
   });
   RESHARD_ASSIGN_OR_RETURN(const ClusterSource source,
                            SourceOfTensors(*opened, spec.source.path, tensors));
-  const Cluster& cluster = spec.target.cluster;
-  RESHARD_ASSIGN_OR_RETURN(ClusterLayouts layouts, LayoutsForCluster(cluster, source));
-  RESHARD_ASSIGN_OR_RETURN(
-      const Strategy strategy,
-      StrategyTables::FromLayouts(std::move(layouts.stages), cluster.pipeline_stages > 1, 0));
-  return MadeStrategy{strategy, std::move(layouts.warnings), std::move(layouts.notes)};
+  return LayoutsForCluster(spec.target.cluster, source);
 }
 
 }  // namespace reshard

@@ -23,12 +23,6 @@ Result<ClusterSource> SourceOfStrategy(const Strategy& strategy);
 Result<ClusterSource> SourceOfTensors(const OpenedSource& opened, const std::string& path,
                                       const std::vector<SourceTensor>& tensors);
 
-struct MadeStrategy {
-  Strategy strategy;
-  std::vector<Warning> warnings;
-  std::vector<std::string> notes;
-};
-
 // Makes the strategy of `spec.target.cluster` for the parameters that `spec` takes of its source.
 // Opens the source. Errors: those of OpenSource, ListTensors and LayoutsForCluster.
 Result<MadeStrategy> MakeStrategyOf(const ConversionSpec& spec, const SourceLimits& limits);

@@ -134,15 +134,17 @@ class ClusterCutter {
     }
   }
 
-  Result<ClusterLayouts> Cut() {
+  Result<MadeStrategy> Cut() {
     RESHARD_RETURN_IF_ERROR(CheckCluster());
     RESHARD_RETURN_IF_ERROR(PlanStages());
     FindHeads();
-    out_.stages.resize(static_cast<size_t>(cluster_.pipeline_stages));
+    layouts_.resize(static_cast<size_t>(cluster_.pipeline_stages));
     for (const ClusterParameter& parameter : source_.parameters) Add(parameter);
     RESHARD_RETURN_IF_ERROR(CheckProblems());
     Report();
-    return std::move(out_);
+    RESHARD_ASSIGN_OR_RETURN(const Strategy strategy,
+                             StrategyTables::FromLayouts(std::move(layouts_), is_pipeline(), 0));
+    return MadeStrategy{strategy, std::move(warnings_), std::move(notes_)};
   }
 
  private:
@@ -433,7 +435,7 @@ class ClusterCutter {
     if (is_pipeline() && parameter.source_stages > 1 && parameter.dims >= 2) {
       in_several_.push_back(Quote(parameter.name));
     }
-    out_.stages[StageOf(parameter)].push_back(
+    layouts_[StageOf(parameter)].push_back(
         Strategy::Entry{parameter.name, LayoutOf(parameter, dim, IsSharded(parameter, dim))});
   }
 
@@ -478,8 +480,8 @@ class ClusterCutter {
           "Qwen2, found others (first name: {}); write a specification",
           Escape(source_.name), tensor_parallel(), Quote(source_.parameters.front().name)));
     }
-    for (size_t stage = 0; stage < out_.stages.size(); ++stage) {
-      if (!out_.stages[stage].empty()) continue;
+    for (size_t stage = 0; stage < layouts_.size(); ++stage) {
+      if (!layouts_[stage].empty()) continue;
       return MismatchError(fmt::format("{}: stage {} would have no parameter with a layout",
                                        Escape(source_.name), stage));
     }
@@ -488,13 +490,13 @@ class ClusterCutter {
 
   void Note(const std::vector<std::string>& parameters, std::string_view what) {
     if (parameters.empty()) return;
-    out_.notes.push_back(fmt::format("{} of {} parameters {}: {}", parameters.size(),
-                                     source_.parameters.size(), what, FirstOf(parameters)));
+    notes_.push_back(fmt::format("{} of {} parameters {}: {}", parameters.size(),
+                                 source_.parameters.size(), what, FirstOf(parameters)));
   }
 
   void Warn(const std::vector<std::string>& matrices, WarningCode code, std::string_view what) {
     if (matrices.empty()) return;
-    out_.warnings.push_back(
+    warnings_.push_back(
         {code, fmt::format("{} matrices {}: {}", matrices.size(), what, FirstOf(matrices))});
   }
 
@@ -506,18 +508,18 @@ class ClusterCutter {
     Warn(in_several_, WarningCode::kSeveralStages,
          "are in several stages of the source, and in one stage of this strategy");
     if (cut_by_layouts_ > 0) {
-      out_.notes.push_back(fmt::format(
+      notes_.push_back(fmt::format(
           "{} of {} parameters are cut in the dimension in which the source's layouts cut them",
           cut_by_layouts_, source_.parameters.size()));
     }
     if (cut_by_names_ > 0) {
-      out_.notes.push_back(
+      notes_.push_back(
           fmt::format("{} of {} parameters are cut by the rules for names of Llama and Qwen2{}",
                       cut_by_names_, source_.parameters.size(),
                       source_cuts_ ? "" : ", because no layout of the source cuts any"));
     }
     if (unknown_heads_.count() > 0) {
-      out_.notes.push_back(
+      notes_.push_back(
           fmt::format("the number of key/value heads is not known; `tensor_parallel={}` has to "
                       "divide it: {}",
                       tensor_parallel(), unknown_heads_.Joined()));
@@ -538,7 +540,9 @@ class ClusterCutter {
   ModelFacts facts_;
   std::optional<int64_t> head_size_;
 
-  ClusterLayouts out_;
+  std::vector<LayoutTable> layouts_;  // by stage
+  std::vector<Warning> warnings_;
+  std::vector<std::string> notes_;
   FirstFew problems_;
   FirstFew unknown_heads_;
   uint64_t cut_by_layouts_ = 0;
@@ -577,7 +581,7 @@ std::optional<int> CutByName(std::string_view name) {
   return std::nullopt;
 }
 
-Result<ClusterLayouts> LayoutsForCluster(const Cluster& cluster, const ClusterSource& source) {
+Result<MadeStrategy> LayoutsForCluster(const Cluster& cluster, const ClusterSource& source) {
   return ClusterCutter(cluster, source).Cut();
 }
 

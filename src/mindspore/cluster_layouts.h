@@ -44,12 +44,6 @@ struct ClusterSource {
   ModelFacts facts = {};
 };
 
-struct ClusterLayouts {
-  std::vector<LayoutTable> stages;
-  std::vector<Warning> warnings;
-  std::vector<std::string> notes;
-};
-
 // Returns the layer that a name tells, as in "model.layers.3.attention.wq.weight": the part before
 // the number, and the number.
 struct LayerOfName {
@@ -62,11 +56,11 @@ std::optional<LayerOfName> FindLayer(std::string_view name);
 // Hugging Face and MindFormers: -1 for a parameter that stays whole, no value for another name.
 std::optional<int> CutByName(std::string_view name);
 
-// Returns the layouts of all parameters, with the device matrix [data, tensor parallel].
-// Errors:
+// Returns a strategy with the layouts of all parameters, with the device matrix [data, tensor
+// parallel]. Errors: as StrategyTables::FromLayouts
 //   kInvalidArgument: the numbers do not make a cluster
 //   kMismatch: parameters cannot be cut so; names parameter, dimension and option
-Result<ClusterLayouts> LayoutsForCluster(const Cluster& cluster, const ClusterSource& source);
+Result<MadeStrategy> LayoutsForCluster(const Cluster& cluster, const ClusterSource& source);
 
 }  // namespace reshard
 

@@ -85,7 +85,7 @@ class StageCutter {
   }
 
   // Ends the stage. Errors: kMismatch.
-  Status Finish(const std::string& checkpoint, SpecLayouts& out) {
+  Result<LayoutTable> Finish(const std::string& checkpoint, std::vector<Warning>& warnings) {
     if (misfits_.count() > 0) {
       return MismatchError(
           fmt::format("{}: {} parameters of {} cannot be cut as it says; add an entry for them "
@@ -100,14 +100,13 @@ class StageCutter {
     for (size_t i = 0; i < used_.size(); ++i) {
       if (used_[i]) continue;
       const SpecEntry& entry = stage_.entries[i];
-      out.warnings.push_back(
+      warnings.push_back(
           {WarningCode::kUnusedPatterns,
            fmt::format("{}: {}: {} matches no parameter of {} that no entry before it matches",
                        Escape(spec_.path), entry.place, Quote(entry.parameter),
                        Escape(checkpoint))});
     }
-    out.stages.push_back(std::move(layouts_));
-    return {};
+    return std::move(layouts_);
   }
 
  private:
@@ -130,6 +129,11 @@ class StageCutter {
   std::vector<bool> used_;  // as entries
   FirstFew misfits_;
 };
+
+Result<Strategy> StatedStrategy(const StrategySpec& spec, std::vector<LayoutTable> stages) {
+  return StrategyTables::FromLayouts(std::move(stages), spec.is_pipeline,
+                                     spec.stages.front().number);
+}
 
 // Reads entries as they come, and checks them against the devices once all keys have been read.
 // Depths: 1 is the file's object; entries lie in a list, and in one of each stage within a list of
@@ -361,9 +365,10 @@ Status CheckEntry(const StrategySpec& spec, const SpecEntry& entry) {
   return {};
 }
 
-Result<SpecLayouts> LayoutsOfTensors(const StrategySpec& spec, const std::string& checkpoint,
-                                     const std::vector<FullTensor>& parameters) {
-  SpecLayouts out;
+Result<MadeStrategy> LayoutsOfTensors(const StrategySpec& spec, const std::string& checkpoint,
+                                      const std::vector<FullTensor>& parameters) {
+  std::vector<LayoutTable> stages;
+  std::vector<Warning> warnings;
   std::vector<bool> matched(parameters.size());
   ShapesByName shapes;
   for (const FullTensor& tensor : parameters) shapes.emplace(tensor.name, &tensor.shape);
@@ -372,23 +377,25 @@ Result<SpecLayouts> LayoutsOfTensors(const StrategySpec& spec, const std::string
     for (size_t i = 0; i < parameters.size(); ++i) {
       if (cutter.Add(parameters[i])) matched[i] = true;
     }
-    RESHARD_RETURN_IF_ERROR(cutter.Finish(checkpoint, out));
+    RESHARD_ASSIGN_OR_RETURN(stages.emplace_back(), cutter.Finish(checkpoint, warnings));
   }
   std::vector<std::string> left_out;
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (!matched[i]) left_out.push_back(Quote(parameters[i].name));
   }
+  std::vector<std::string> notes;
   if (!left_out.empty()) {
-    out.notes.push_back(
+    notes.push_back(
         fmt::format("{} of {} parameters match no entry and get no layout, so that conversions "
                     "copy them as they stand: {}",
                     left_out.size(), parameters.size(), FirstOf(left_out)));
   }
-  return out;
+  RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, StatedStrategy(spec, std::move(stages)));
+  return MadeStrategy{strategy, std::move(warnings), std::move(notes)};
 }
 
-Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec) {
-  SpecLayouts out;
+Result<MadeStrategy> LayoutsOfNames(const StrategySpec& spec) {
+  std::vector<LayoutTable> stages;
   for (const SpecStage& stage : spec.stages) {
     LayoutTable layouts;
     for (const SpecEntry& entry : stage.entries) {
@@ -409,12 +416,13 @@ Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec) {
       layouts.push_back(Strategy::Entry{
           entry.parameter, LayoutOfCuts(spec.devices, *entry.cuts, entry.optimizer_shards)});
     }
-    out.stages.push_back(std::move(layouts));
+    stages.push_back(std::move(layouts));
   }
-  out.notes.emplace_back(
-      "without a checkpoint (`checkpoint`), only parameters that entries name get layouts; name an "
-      "optimizer's copies too");
-  return out;
+  RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, StatedStrategy(spec, std::move(stages)));
+  return MadeStrategy{strategy,
+                      {},
+                      {"without a checkpoint (`checkpoint`), only parameters that entries name get "
+                       "layouts; name an optimizer's copies too"}};
 }
 
 Result<StrategySpec> ParseStrategySpec(const std::string& path, std::string_view bytes) {

@@ -45,12 +45,6 @@ struct FullTensor {
   Shape shape;
 };
 
-struct SpecLayouts {
-  std::vector<LayoutTable> stages;
-  std::vector<Warning> warnings;   // entries without a match
-  std::vector<std::string> notes;  // parameters without a layout
-};
-
 // Returns the layout of a tensor that is cut so over the ranks of a stage. The device matrix is
 // [replicas, cuts other than 1], so replicas are the slowest axis. The product of the cuts and
 // `optimizer_shards` has to divide `devices`.
@@ -60,15 +54,18 @@ ParameterLayout LayoutOfCuts(int64_t devices, const std::vector<int64_t>& cuts,
 // Fails with kInvalidArgument unless the cuts and shards of `entry` fit so many devices.
 Status CheckEntry(const StrategySpec& spec, const SpecEntry& entry);
 
-// Returns layouts for the `parameters` that an entry matches, in their order. An optimizer's copy
-// also matches if its parameter does. `checkpoint` is for messages. Errors: kMismatch if dimensions
-// do not agree or divide, or if a stage gets no layouts.
-Result<SpecLayouts> LayoutsOfTensors(const StrategySpec& spec, const std::string& checkpoint,
-                                     const std::vector<FullTensor>& parameters);
+// Returns a strategy with layouts for the `parameters` that an entry matches, in their order. An
+// optimizer's copy also matches if its parameter does. Warnings tell entries without a match, notes
+// parameters without a layout. `checkpoint` is for messages.
+// Errors: as StrategyTables::FromLayouts
+//   kMismatch: dimensions do not agree or divide, or a stage gets no layouts
+Result<MadeStrategy> LayoutsOfTensors(const StrategySpec& spec, const std::string& checkpoint,
+                                      const std::vector<FullTensor>& parameters);
 
-// Returns layouts for the parameters that the entries name.
-// Errors: kInvalidArgument for an entry with a glob pattern or without cuts.
-Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec);
+// Returns a strategy with layouts for the parameters that the entries name.
+// Errors: as StrategyTables::FromLayouts
+//   kInvalidArgument: an entry with a glob pattern or without cuts
+Result<MadeStrategy> LayoutsOfNames(const StrategySpec& spec);
 
 // A longer file is not read: parsed it may be 25 times as large.
 inline constexpr uint64_t kMaxSpecBytes = uint64_t{16} << 20;

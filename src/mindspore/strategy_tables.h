@@ -150,6 +150,13 @@ class StrategyTables {
 
 }  // namespace v0_1
 
+// A strategy that was made, and what its user is told about it.
+struct MadeStrategy {
+  Strategy strategy;
+  std::vector<Warning> warnings;
+  std::vector<std::string> notes;
+};
+
 // Splits "3-dense.weight" into 3 and "dense.weight"; no value if `name` does not match ^[0-9]+-. A
 // number beyond 63 bits becomes the largest.
 std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string_view name);

@@ -150,12 +150,9 @@ std::string SpecFault(const StrategySpec& spec) {
 }
 
 // What is written is a strategy that says the same.
-std::string WrittenFault(const StrategySpec& spec, const SpecLayouts& layouts) {
-  const auto stated =
-      StrategyTables::FromLayouts(layouts.stages, spec.is_pipeline, spec.stages.front().number);
-  if (!stated.ok()) return RefusalFault(stated.status());
+std::string WrittenFault(const StrategySpec& spec, const Strategy& stated) {
   for (const StrategyEncoding encoding : {StrategyEncoding::kProtobuf, StrategyEncoding::kJson}) {
-    const auto bytes = EncodeStrategy(*stated, encoding);
+    const auto bytes = EncodeStrategy(stated, encoding);
     if (!bytes.ok()) {
       std::string fault = RefusalFault(bytes.status());
       if (!fault.empty()) return fault;
@@ -167,13 +164,13 @@ std::string WrittenFault(const StrategySpec& spec, const SpecLayouts& layouts) {
     if (!strategy.ok()) return "made, it is refused: " + strategy.status().message();
     if (strategy->is_pipeline() != spec.is_pipeline ||
         strategy->devices_per_stage() != spec.devices ||
-        strategy->stages().size() != layouts.stages.size() ||
+        strategy->stages().size() != stated.stages().size() ||
         (!spec.is_pipeline && strategy->own_stage() != spec.stages[0].number)) {
       return "made, it is of other stages";
     }
-    for (size_t s = 0; s < layouts.stages.size(); ++s) {
+    for (size_t s = 0; s < stated.stages().size(); ++s) {
       if (!std::equal(strategy->stages()[s].begin(), strategy->stages()[s].end(),
-                      layouts.stages[s].begin(), layouts.stages[s].end())) {
+                      stated.stages()[s].begin(), stated.stages()[s].end())) {
         return "made, it says something else";
       }
     }
@@ -188,19 +185,21 @@ std::string NamesFault(const StrategySpec& spec) {
       named &= entry.cuts && entry.parameter.find_first_of("*?[\\") == std::string::npos;
     }
   }
-  const auto layouts = LayoutsOfNames(spec);
-  if (layouts.ok() != named) return "entries without a checkpoint are judged wrongly";
-  return layouts.ok() ? WrittenFault(spec, *layouts) : MessageFault(layouts.status());
+  const auto made = LayoutsOfNames(spec);
+  const bool refuses_entry = made.status().code() == StatusCode::kInvalidArgument;
+  if (refuses_entry == named) return "entries without a checkpoint are judged wrongly";
+  if (refuses_entry) return MessageFault(made.status());
+  return made.ok() ? WrittenFault(spec, made->strategy) : RefusalFault(made.status());
 }
 
 std::string TensorsFault(const StrategySpec& spec) {
   const std::vector<FullTensor> tensors = {
       {"layer.w", {16, 12}}, {"layer.b", {12}}, {"adam_m.layer.w", {16, 12}}, {"step", {}}};
-  const auto layouts = LayoutsOfTensors(spec, "full.ckpt", tensors);
-  if (layouts.ok()) return WrittenFault(spec, *layouts);
-  std::string message = layouts.status().message();  // a list has lines
+  const auto made = LayoutsOfTensors(spec, "full.ckpt", tensors);
+  if (made.ok()) return WrittenFault(spec, made->strategy);
+  std::string message = made.status().message();  // a list has lines
   std::replace(message.begin(), message.end(), '\n', ' ');
-  return RefusalFault(Status(layouts.status().code(), message));
+  return RefusalFault(Status(made.status().code(), message));
 }
 
 }  // namespace

@@ -46,11 +46,11 @@ ClusterSource Llama(int layers) {
 }
 
 // "stage name matrix map step size"
-std::vector<std::string> Lines(const ClusterLayouts& made) {
+std::vector<std::string> Lines(const MadeStrategy& made) {
   std::vector<std::string> lines;
-  for (size_t stage = 0; stage < made.stages.size(); ++stage) {
-    for (const auto [name, layout] : made.stages[stage]) {
-      lines.push_back(std::to_string(stage) + " " + std::string(name) + " " +
+  for (const Strategy::Stage& stage : made.strategy.stages()) {
+    for (const auto [name, layout] : stage) {
+      lines.push_back(std::to_string(stage.number()) + " " + std::string(name) + " " +
                       ToString(layout.device_matrix) + " " + ToString(layout.tensor_map[0]) + " " +
                       std::to_string(layout.opt_weight_shard_step) + " " +
                       std::to_string(layout.opt_weight_shard_size));
@@ -67,7 +67,7 @@ std::string Message(const Cluster& cluster, const ClusterSource& source) {
 std::vector<int64_t> LayersOfStages(const Cluster& cluster, int layers) {
   const auto made = LayoutsForCluster(cluster, Llama(layers));
   std::vector<int64_t> counts;
-  for (const LayoutTable& stage : made.value().stages) {
+  for (const Strategy::Stage& stage : made.value().strategy.stages()) {
     int64_t norms = 0;
     for (const auto [name, layout] : stage) norms += name.ends_with("input_layernorm.weight");
     counts.push_back(norms);
