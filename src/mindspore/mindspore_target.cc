@@ -62,24 +62,6 @@ void SetBox(const Box& box, TargetArray& array) {
   piece.box = box;
 }
 
-std::string FillNames(std::string_view pattern, std::string_view prefix, int64_t rank,
-                      std::string_view extension) {
-  std::string name;
-  while (!pattern.empty()) {
-    const size_t brace = std::min(pattern.find('{'), pattern.size());
-    name += pattern.substr(0, brace);
-    pattern.remove_prefix(brace);
-    if (pattern.empty()) break;
-    const size_t end = pattern.find('}');
-    const std::string_view word = pattern.substr(1, end - 1);
-    if (word == "rank") name += fmt::format("{}", rank);
-    if (word == "prefix") name += prefix;
-    if (word == "ext") name += extension;
-    pattern.remove_prefix(end + 1);
-  }
-  return name;
-}
-
 }  // namespace
 
 Status CheckNamePattern(const std::string& pattern) {
@@ -148,7 +130,8 @@ void CutParameters::GetTensor(size_t place, SourceTensor& tensor) const {
 
 std::string MindSporeTarget::PathOf(int64_t file) const {
   if (!names_.empty()) {
-    return FillNames(names_, prefix_, file, container_.extension.substr(1));
+    return fmt::format(fmt::runtime(names_), fmt::arg("rank", file), fmt::arg("prefix", prefix_),
+                       fmt::arg("ext", container_.extension.substr(1)));
   }
   const auto stage = rule_.stage_alone();
   return fmt::format("rank_{}/{}{}{}{}", file, prefix_, file,
