@@ -12,6 +12,7 @@
 
 #include "format/container/file_table.h"
 #include "reshard/tensor.h"
+#include "src/tensor/byte_box.h"
 
 namespace reshard {
 
@@ -38,22 +39,6 @@ inline bool HasCounterName(std::string_view name) {
   return HasWord(name, kCounters);
 }
 
-constexpr bool IsIntegerType(DType dtype) {
-  switch (dtype) {
-    case DType::kInt8:
-    case DType::kInt16:
-    case DType::kInt32:
-    case DType::kInt64:
-    case DType::kUInt8:
-    case DType::kUInt16:
-    case DType::kUInt32:
-    case DType::kUInt64:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Whether it is a counter that has the same value in all ranks of a checkpoint: a tensor with a
 // single element and a counter's name or an integer type. A rank's own number or seed is not one.
 inline bool IsTrainingCounter(const StoredArray& array) {
@@ -63,7 +48,7 @@ inline bool IsTrainingCounter(const StoredArray& array) {
       IsAccumulatedGradient(array.name) || HasWord(array.name, kOwn)) {
     return false;
   }
-  return IsIntegerType(array.dtype) || HasCounterName(array.name);
+  return IsInteger(array.dtype) || HasCounterName(array.name);
 }
 
 // Whether a tensor with this name might be a number of the training beside the weights, if it has a
@@ -79,7 +64,7 @@ inline bool IsTrainingNumber(std::string_view name, DType dtype, const Shape& sh
   constexpr std::string_view kOfOptimizers[] = {"loss_scale", "momentum", "scale_sense",
                                                 "scale_value"};
   if (!MayBeTrainingNumber(name) || ElementCount(shape).value_or(0) != 1) return false;
-  return IsIntegerType(dtype) || HasCounterName(name) ||
+  return IsInteger(dtype) || HasCounterName(name) ||
          std::find(std::begin(kOfOptimizers), std::end(kOfOptimizers), name) !=
              std::end(kOfOptimizers);
 }

@@ -11,6 +11,7 @@
 #include "src/base/status_macros.h"
 #include "src/digest/crc32.h"
 #include "src/io/shared_work.h"
+#include "src/tensor/byte_box.h"
 
 namespace reshard {
 namespace {
@@ -29,9 +30,6 @@ bool IsSigned(DType dtype) {
   return dtype == DType::kInt8 || dtype == DType::kInt16 || dtype == DType::kInt32 ||
          dtype == DType::kInt64;
 }
-
-bool IsInteger(DType dtype) { return dtype <= DType::kUInt64; }
-static_assert(DType::kUInt64 < DType::kFloat16 && DType::kInt8 == DType{});
 
 std::span<const std::byte> NameBytes(std::string_view name) {
   return std::as_bytes(std::span(name.data(), name.size()));

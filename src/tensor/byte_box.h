@@ -24,6 +24,9 @@ namespace reshard {
 std::optional<uint64_t> TensorBytes(std::span<const int64_t> shape, uint64_t item_bytes);
 std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype);
 
+constexpr bool IsInteger(DType dtype) { return dtype <= DType::kUInt64; }
+static_assert(DType::kUInt64 < DType::kFloat16 && DType::kInt8 == DType{});
+
 // Return `shape` or `box` with the last dimension in bytes. TensorBytes of the tensor is known to
 // fit.
 Shape ToByteShape(Shape shape, DType dtype);
