@@ -125,30 +125,19 @@ class PlanMaker {
     return Flush();
   }
 
-  // The copy is one tensor of bytes, under the name of the file.
+  // The copy is one array of bytes, under the name of the file.
   Status AddCopy(const CopiedFile& copied) {
     if (copied.size == 0) return {};
-    RESHARD_RETURN_IF_ERROR(Extend(file_.path, copied.size));
-    const std::string_view name = plan_.names.Keep(file_.path);
-    const Shape shape = {static_cast<int64_t>(copied.size)};
-    const Box box = Box::Whole(shape);
-    const ByteRange all = {0, copied.size};
-    plan_.segments.emplace_back(Content{.source_name = name,
-                                        .target_name = name,
-                                        .dtype = DType::kUInt8,
-                                        .cast_to = {},
-                                        .geometry = {shape, box, {{box, 0}}},
-                                        .box_offset = 0,
-                                        .target = all,
-                                        .copies = {{copied.file, 0, 0, copied.size, {}}}});
-    plan_.sources.push_back(copied.file);
+    array_.name = file_.path;
+    Frame all{{}, {0, copied.size}};
+    RESHARD_RETURN_IF_ERROR(AddBytes(file_.path, copied.file, {&all, 1}));
     return Flush();
   }
 
   // Adds the frames that the encoder gives for an array.
   Status Add(std::span<Frame> frames) {
     if (const auto* const opaque = std::get_if<Opaque>(&array_.content)) {
-      RESHARD_RETURN_IF_ERROR(AddOpaque(*opaque, frames));
+      RESHARD_RETURN_IF_ERROR(AddBytes(opaque->array->name, opaque->file, frames));
     } else {
       RESHARD_RETURN_IF_ERROR(AddTensors(std::get<Pieces>(array_.content), frames));
     }
@@ -348,10 +337,9 @@ class PlanMaker {
   }
 
   // The pieces belong to one tensor of bytes.
-  Status AddOpaque(const Opaque& opaque, std::span<Frame> frames) {
+  Status AddBytes(std::string_view name, FileId file, std::span<Frame> frames) {
     uint64_t bytes = 0;
     for (const Frame& frame : frames) bytes += frame.content.length;
-    const std::string_view name = opaque.array->name;
     const Shape shape = {static_cast<int64_t>(bytes)};
     const Box box = Box::Whole(shape);
     const KeptNames names = KeepNames(name);
@@ -371,10 +359,10 @@ class PlanMaker {
                   .geometry = {shape, box, {{box, place}}},
                   .box_offset = begin,
                   .target = target,
-                  .copies = {{opaque.file, source.offset, target.offset, source.length, {}}}});
+                  .copies = {{file, source.offset, target.offset, source.length, {}}}});
       begin += source.length;
     }
-    plan_.sources.push_back(opaque.file);
+    plan_.sources.push_back(file);
     return {};
   }
 
