@@ -140,15 +140,10 @@ Status CheckOptions(const MergeOptions& options) {
 Status CheckPlaces(const MergeOptions& options, const OpenedSource& source,
                    const std::vector<TableHandle>& tables) {
   if (options.checks.partial) return {};
-  std::vector<FileWithOffsets> files;
-  files.reserve(tables.size());
-  for (const TableHandle& table : tables) {
-    files.push_back({source.files().path(table->file()), &*table, table->shards().begins});
-  }
   const TakenAs as = options.segments                  ? TakenAs::kWhole
                      : options.source.strategy.empty() ? TakenAs::kSlices
                                                        : TakenAs::kPlaced;
-  return CheckSavedOffsets(files, as);
+  return CheckSavedOffsets(tables, source.files(), as);
 }
 
 Result<std::unique_ptr<MergeTarget>> MakeTarget(const MergeOptions& options, OpenedSource& source,

@@ -313,7 +313,7 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
   if (table.states_redundancy()) states_redundancy_ = true;
   if (!table.shards().begins.empty() && !StatesParts()) {
     const std::lock_guard lock(mutex_);
-    saved_offsets_.insert_or_assign(file, table.shards().begins);
+    with_offsets_.insert(file);
   }
   if (!table.shards().mesh.empty() && !StatesParts()) {
     RESHARD_RETURN_IF_ERROR(CheckHoldsNoPart(
@@ -383,9 +383,9 @@ Result<std::optional<uint64_t>> OpenedSource::CoveredByCrc(FileId file) {
   return CoveredBytes(table->content_crcs());
 }
 
-std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {
+std::set<FileId> OpenedSource::FilesWithOffsets() const {
   const std::lock_guard lock(mutex_);
-  return saved_offsets_;
+  return with_offsets_;
 }
 
 Status OpenedSource::TakeUnread(IndexedFile& table) {

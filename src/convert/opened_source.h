@@ -142,8 +142,8 @@ class OpenedSource {
   Result<std::optional<uint64_t>> CoveredByCrc(FileId file);
   // As FamilyTables::Tell, with the names of the source.
   Result<std::optional<IndexedFile>> Tell(const ChosenFile& file) const;
-  // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
-  std::map<FileId, std::string> SavedOffsetsOfFiles() const;
+  // The files that were opened and have the metadata DCP_SHARDING_INFO.
+  std::set<FileId> FilesWithOffsets() const;
   // The tensors that cannot be read, of files that were opened and by the metadata of a family:
   // those that are not asked for; all with SourceUse::lists_unread.
   std::map<std::string, std::string> Unread() const;  // why not, by name
@@ -232,11 +232,11 @@ class OpenedSource {
   bool has_empty_files_ = false;  // of ranks without parameters
   std::atomic<bool> states_redundancy_ = false;
   mutable std::mutex mutex_;
-  std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
-  std::map<FileId, BesideArrays> others_;        // likewise; without unread tensors
-  std::map<std::string, std::string> unread_;    // likewise; why, by name
-  std::map<FileId, Warning> of_parts_;           // likewise; of LoneParts::kListed
-  std::set<FileId> opened_known_;                // guarded by mutex_
+  std::set<FileId> with_offsets_;              // guarded by mutex_
+  std::map<FileId, BesideArrays> others_;      // likewise; without unread tensors
+  std::map<std::string, std::string> unread_;  // likewise; why, by name
+  std::map<FileId, Warning> of_parts_;         // likewise; of LoneParts::kListed
+  std::set<FileId> opened_known_;              // guarded by mutex_
   std::optional<TrainingStep> step_;
   std::vector<std::string> notes_;
 };

@@ -22,7 +22,6 @@
 #include "src/io/storage.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/sharded/shard_name.h"
-#include "src/source/table_cache.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
@@ -244,19 +243,21 @@ Status CheckAllParts(const OpenedSource& source) {
   return CheckAllParts(paths);
 }
 
-Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as) {
+Status CheckSavedOffsets(std::span<const TableHandle> tables, const SourceFiles& files,
+                         TakenAs as) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   std::map<std::string, std::vector<Box>> boxes;
   std::map<std::string, int64_t> rows;
-  for (const FileWithOffsets& file : files) {
-    if (file.sharding_info.empty()) continue;
-    const Result<SavedOffsets> saved = ParseShardingInfo(file.sharding_info);
+  for (const TableHandle& table : tables) {
+    if (table->shards().begins.empty()) continue;
+    const std::string& path = files.path(table->file());
+    const Result<SavedOffsets> saved = ParseShardingInfo(table->shards().begins);
     if (!saved.ok()) {
-      return CorruptError(fmt::format("{}: {}; `partial` takes the file without it",
-                                      Escape(file.path), saved.status().message()));
+      return CorruptError(fmt::format("{}: {}; `partial` takes the file without it", Escape(path),
+                                      saved.status().message()));
     }
     for (const auto& [name, offsets] : *saved) {
-      const StoredArray* const array = file.table->Find(name);
+      const StoredArray* const array = table->Find(name);
       if (array == nullptr || array->shape.size() != offsets.size()) continue;
       if (as == TakenAs::kPlaced) {
         const Box box{offsets, array->shape};
@@ -273,7 +274,7 @@ Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as) {
           "{}: {} is a shard by its metadata {}, from element {} of the tensor on, but would be "
           "taken from {} on; give the folder of all shards as the source, or pass `partial` to "
           "take it so",
-          Escape(file.path), Quote(name), kShardingInfo, ToString(offsets), ToString(expected)));
+          Escape(path), Quote(name), kShardingInfo, ToString(offsets), ToString(expected)));
     }
   }
   for (auto& [name, parts] : boxes) {
@@ -292,11 +293,11 @@ Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as) {
     if (fits && ElementCount(full) && (parts.empty() || CoversExactly(Box::Whole(full), parts))) {
       continue;
     }
-    return MismatchError(
-        fmt::format("{}: {} shards of {} do not make up a tensor {} by the metadata {}, such as "
-                    "{}; give the files of all ranks, or pass `partial` to convert only these",
-                    Escape(files.front().path), parts.size(), Quote(name), ToString(full),
-                    kShardingInfo, parts.empty() ? "none" : ToString(parts.front())));
+    return MismatchError(fmt::format(
+        "{}: {} shards of {} do not make up a tensor {} by the metadata {}, such as "
+        "{}; give the files of all ranks, or pass `partial` to convert only these",
+        Escape(files.path(tables.front()->file())), parts.size(), Quote(name), ToString(full),
+        kShardingInfo, parts.empty() ? "none" : ToString(parts.front())));
   }
   return {};
 }
@@ -304,13 +305,10 @@ Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as) {
 Status CheckSavedOffsets(OpenedSource& source) {
   if (source.StatesParts()) return {};
   std::vector<TableHandle> tables;
-  std::vector<FileWithOffsets> files;
-  for (auto& [file, text] : source.SavedOffsetsOfFiles()) {
-    RESHARD_ASSIGN_OR_RETURN(TableHandle table, source.tables().Get(file));
-    files.push_back({source.files().path(file), &*table, text});
-    tables.push_back(std::move(table));
+  for (const FileId file : source.FilesWithOffsets()) {
+    RESHARD_ASSIGN_OR_RETURN(tables.emplace_back(), source.tables().Get(file));
   }
-  return CheckSavedOffsets(files,
+  return CheckSavedOffsets(tables, source.files(),
                            source.rule().source() == nullptr ? TakenAs::kWhole : TakenAs::kPlaced);
 }
 

@@ -14,7 +14,8 @@
 #include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/convert/opened_source.h"
-#include "src/source/indexed_file.h"
+#include "src/io/source_files.h"
+#include "src/source/table_cache.h"
 
 namespace reshard {
 
@@ -44,15 +45,10 @@ enum class TakenAs {
   kPlaced,  // as a strategy says
 };
 
-struct FileWithOffsets {
-  std::string path;
-  const IndexedFile* table = nullptr;
-  std::string sharding_info;  // IndexedFile
-};
-
-// Fails with kMismatch if DCP_SHARDING_INFO states another place for an array, or if the stated
-// places of a cut parameter do not cover the tensor. Fails with kCorrupt if it cannot be parsed.
-Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as);
+// Fails with kMismatch if DCP_SHARDING_INFO states another place for an array of `tables`, or if
+// the stated places of a cut parameter do not cover the tensor. Fails with kCorrupt if it cannot be
+// parsed. `files` has the paths.
+Status CheckSavedOffsets(std::span<const TableHandle> tables, const SourceFiles& files, TakenAs as);
 
 // As above, for the opened files of a source. Errors: also from reading a table.
 Status CheckSavedOffsets(OpenedSource& source);
