@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar, Union, cast
 
-from . import _errors, _jobs, _modules, _reshard
+from . import _errors, _jobs, _keys, _modules, _reshard
 from ._fields import (
     AgainstReport,
     CommitReport,
@@ -72,9 +72,7 @@ def _run(function: Callable[..., R], given: dict[str, Any]) -> R:
     if jobs is None:
         jobs = _jobs.default()
     progress, cancel = given.pop("progress"), given.pop("cancel")
-    for key in ("key", "encrypt_key"):
-        if given.get(f"{key}_file") is not None and given.get(f"{key}_env") is not None:
-            raise _errors.InvalidArgumentError(f"{key}_file excludes {key}_env")
+    _keys.check(given)
     keywords = {
         name: _CONVERTED.get(name, lambda same: same)(value)
         for name, value in given.items()
@@ -464,6 +462,7 @@ def mount(
     """`with mount(...) as folder` has the files that `convert` with these keywords would write in
     `folder`, an empty one, or None for a temporary one. The program reshard-mount serves them."""
     given = dict(locals())
+    _keys.check(given)
     return Mount(given.pop("source"), given.pop("folder"), given)
 
 

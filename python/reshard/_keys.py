@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from . import _errors, _reshard
 from ._paths import StrPath, encode
 
 
+def check(given: Mapping[str, Any]) -> None:
+    """Refuses a key with two places in the keywords `given`, and a place that cannot be one."""
+    for key in ("key", "encrypt_key"):
+        names = [name for name in (f"{key}_file", f"{key}_env") if given.get(name) is not None]
+        if len(names) > 1:
+            raise _errors.InvalidArgumentError(f"{key}_file excludes {key}_env")
+        for name in names:
+            try:
+                encode(given[name])
+            except ValueError:  # it would show the value, which may be the key itself
+                raise ValueError(
+                    f"{name}: not shown, as it may be the key, but no name either"
+                ) from None
+
+
 def read(key_file: StrPath | None, key_env: str | None) -> _reshard.Key | None:
     """Reads a key from a file or an environment variable."""
-    if key_file is not None and key_env is not None:
-        raise _errors.InvalidArgumentError("key_file excludes key_env")
+    check({"key_file": key_file, "key_env": key_env})
     make: Callable[[bytes], _reshard.Key] = _reshard.Key.from_file
     name, value = "key_file", key_file
     if key_file is None:
@@ -19,10 +34,6 @@ def read(key_file: StrPath | None, key_env: str | None) -> _reshard.Key | None:
     if value is None:
         return None
     try:
-        encoded = encode(value)
-    except ValueError:  # it would show the value, which may be the key itself
-        raise ValueError(f"{name}: not shown, as it may be the key, but no name either") from None
-    try:
-        return _errors.call({}, make, encoded)
+        return _errors.call({}, make, encode(value))
     except _errors.Error as error:
         raise type(error)(f"{name}: {error}") from None
