@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import threading
+import warnings
 import zlib
 
 import ml_dtypes
@@ -405,6 +406,31 @@ def test_warnings_of_conversions_are_pythons(lone_part, tmp_path):
         with pytest.warns(UserWarning, match=f"load_distributed_checkpoint: .*{words}") as told:
             call()
         assert {each.filename for each in told} == {__file__}
+
+
+@pytest.mark.parametrize("is_patched", (False, True))
+def test_a_warning_is_at_each_call_of_the_user(samples, tmp_path, is_patched):
+    file = tmp_path / "source" / "rank_0" / "net.ckpt"
+    file.parent.mkdir(parents=True)
+    weights = {"lm_head.weight": np.zeros((256, 64), np.float32)}
+    strategy = samples / "new" / "strategy"
+    convert = tmp_path / "source", tmp_path / "out", "net_", None, strategy
+    by_rank = 2, {0: file}, tmp_path / "made.ckpt", None, strategy
+    for space, name, given, keywords in (
+        (ms, "save_checkpoint", (weights, file), {"unknown": 1}),
+        (ms, "transform_checkpoints", convert, {}),
+        (ms.parallel, "convert_checkpoints", convert, {}),
+        (ms.parallel, "convert_checkpoint_by_rank", by_rank, {}),
+    ):
+        call = getattr(space, name)
+        if is_patched:
+            call = ms._patch._in_place_of(name, call)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("default")
+            call(*given, **keywords)
+            call(*given, **keywords)
+        assert {each.filename for each in told} == {__file__}, name
+        assert len({each.lineno for each in told}) == 2, name
 
 
 class Net:

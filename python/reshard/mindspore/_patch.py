@@ -6,11 +6,11 @@ import functools
 import importlib
 import sys
 import types
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from .. import _errors, _modules
+from ._warn import warn
 
 # Without functions that MindSpore's callbacks hold and call in threads, and without functions that
 # ask its communication for the rank: these only by name.
@@ -99,7 +99,7 @@ def _in_place_of(name: str, theirs: _Function) -> _Function:
         except _errors.UnsupportedError as error:
             if not told:
                 told = True
-                warnings.warn(f"{name}: MindSpore's own function does it: {error}", stacklevel=2)
+                warn(f"{name}: MindSpore's own function does it: {error}")
             return theirs(*arguments, **keywords)
 
     return call

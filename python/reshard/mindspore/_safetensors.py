@@ -16,7 +16,7 @@ from .._paths import StrPath
 from .._progress import Watch
 from . import _check, _communication, _load, _parameter, _save, _turns
 from ._check import Format
-from ._warn import warn
+from ._warn import warn_of_report
 
 
 def _literal(name: str) -> str:
@@ -103,7 +103,7 @@ def unified_safetensors(
                 ),
             )
     if mine:
-        warn(call, report.warnings)
+        warn_of_report(call, report.warnings)
 
 
 def load_distributed_checkpoint(
@@ -210,7 +210,7 @@ def load_distributed_checkpoint(
                 ),
             )
     if mine and cut is not None:
-        warn(call, report.warnings)
+        warn_of_report(call, report.warnings)
     return True
 
 
@@ -270,7 +270,7 @@ def _of_rank(
             os.path.join(folder, made.path), framework="numpy" if mindspore is None else "mindspore"
         )
     _load.load_param_into_net(network, parameters, strict_load)
-    warn("load_distributed_checkpoint", report.warnings, depth=2)
+    warn_of_report("load_distributed_checkpoint", report.warnings)
     return parameters
 
 
@@ -354,7 +354,7 @@ def _recode(
         if mine:
             warnings = _turns.resumed(folder, recode)
     if mine:
-        warn(call, warnings, depth=2)
+        warn_of_report(call, warnings)
 
 
 def ckpt_to_safetensors(

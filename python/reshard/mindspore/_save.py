@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from .. import _errors, _reshard
 from .._paths import StrPath, encode
 from . import _check, _communication, _parameter
+from ._warn import warn
 
 _CALL = "save_checkpoint"
 
@@ -196,7 +196,7 @@ def save_checkpoint(
         return
     unused = [name for name in kwargs if name != "remove_redundancy"]
     if unused:
-        warnings.warn(f"{_CALL}: without effect: {', '.join(unused)}", stacklevel=2)
+        warn(f"{_CALL}: without effect: {', '.join(unused)}")
     entries = [*_entries(save_obj, choice_func), *_appended(append_dict or {})]
     if os.path.isdir(path):
         raise IsADirectoryError(f"{_CALL}: ckpt_file_name: {path} is a folder")

@@ -17,7 +17,7 @@ from .._paths import StrPath
 from .._progress import Event, ProgressChoice
 from . import _check, _turns
 from ._check import Format
-from ._warn import warn
+from ._warn import warn_of_report
 
 _FORMATS: tuple[Format, ...] = ("ckpt", "safetensors")
 
@@ -148,7 +148,7 @@ def transform_checkpoints(
                 ),
             )
     if mine:
-        warn(call, made.warnings)
+        warn_of_report(call, made.warnings)
 
 
 def _names_beside_others(target: str, prefix: str) -> str | None:
@@ -274,7 +274,7 @@ def transform_checkpoint_by_rank(
             )
             [made] = report.files
             os.replace(os.path.join(hidden, "made", made.path), output)
-    warn(call, report.warnings)
+    warn_of_report(call, report.warnings)
 
 
 @contextlib.contextmanager
