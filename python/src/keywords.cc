@@ -93,6 +93,10 @@ uint64_t SecondsOf(nb::handle value) {
 }
 
 WorkerShare ShareIn(const nb::tuple& value) {
+  if (value.size() != 2) {
+    throw StatusError(InvalidArgumentError("expected two numbers, such as (0, 4); found " +
+                                           std::to_string(value.size())));
+  }
   WorkerShare share;
   Set(share.index, value[0]);
   Set(share.count, value[1]);
@@ -109,8 +113,11 @@ Renames RenamesOf(nb::handle value) {
 std::optional<OptionValue> ReadKeyword(const Option& option, nb::handle value) {
   std::vector<std::string> texts;
   switch (option.type) {
-    case OptionType::kSwitch:
-      return nb::cast<bool>(value);
+    case OptionType::kSwitch: {
+      bool is_on = false;
+      Set(is_on, value);
+      return is_on;
+    }
     case OptionType::kSwitchOrWord:
       if (nb::isinstance<nb::bool_>(value)) {
         if (!nb::cast<bool>(value)) return std::nullopt;

@@ -34,15 +34,22 @@ inline std::string TextOf(nanobind::handle value) {
 
 inline void Set(std::string& field, nanobind::handle value) { field = TextOf(value); }
 inline void Set(reshard::StrategyRef& field, nanobind::handle value) { field = TextOf(value); }
-inline void Set(bool& field, nanobind::handle value) { field = nanobind::cast<bool>(value); }
 
-template <std::integral Number>
-void Set(Number& field, nanobind::handle value) {
+// Casts a value that has to be `expected`.
+template <typename Field>
+void Cast(Field& field, nanobind::handle value, const std::string& expected) {
   if (!nanobind::try_cast(value, field)) {
     const nanobind::object builtin = nanobind::module_::import_("builtins").attr("repr");
     const std::string text = TextOf(CallPython(builtin, nanobind::make_tuple(value)));
-    throw StatusError(InvalidArgumentError("expected a whole number, found " + text));
+    throw StatusError(InvalidArgumentError("expected " + expected + ", found " + text));
   }
+}
+
+inline void Set(bool& field, nanobind::handle value) { Cast(field, value, "True or False"); }
+
+template <std::integral Number>
+void Set(Number& field, nanobind::handle value) {
+  Cast(field, value, "a whole number");
 }
 
 template <typename T>
@@ -52,7 +59,9 @@ void Set(std::vector<T>& field, nanobind::handle values) {
 
 template <typename Key, typename Value>
 void Set(std::map<Key, Value>& field, nanobind::handle values) {
-  for (const auto& [name, value] : nanobind::cast<nanobind::dict>(values)) {
+  nanobind::dict entries;
+  Cast(entries, values, "a dict");
+  for (const auto& [name, value] : entries) {
     Key key = {};
     Set(key, name);
     Set(field[std::move(key)], value);
@@ -127,6 +136,13 @@ void Fill(Options& options, const nanobind::dict& keywords, uint32_t call,
       }
     } catch (const StatusError& error) {
       throw StatusError(error.status().WithMessage(name + ": " + error.status().message()));
+    } catch (nanobind::python_error& error) {
+      for (PyObject* const type : {PyExc_TypeError, PyExc_ValueError}) {
+        if (error.matches(type)) {
+          nanobind::raise_from(error, type, "%s: %S", name.c_str(), error.value().ptr());
+        }
+      }
+      throw;
     }
   }
 }

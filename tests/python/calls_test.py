@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 import reshard
 
@@ -287,6 +288,23 @@ def test_a_wait_is_a_number_of_seconds(samples, strategies, tmp_path, wait):
     with pytest.raises(reshard.InvalidArgumentError, match="wait: has to be seconds"):
         reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies, shard=(0, 2), wait=wait)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "error", "words"),
+    [
+        ("force", "yes", reshard.InvalidArgumentError, "expected True or False, found 'yes'"),
+        ("prune", np.True_, reshard.InvalidArgumentError, "expected True or False, found "),
+        ("shard", (1,), reshard.InvalidArgumentError, "expected two numbers, .*; found 1"),
+        ("shard", ("a", 2), reshard.InvalidArgumentError, "expected a whole number, found 'a'"),
+        ("shard", 5, TypeError, "'int' object is not iterable"),
+        ("include", [3], TypeError, "expected str, .*, not int"),
+        ("dst_strategy", "a\0b", ValueError, "a path with a null character"),
+    ],
+)
+def test_what_a_keyword_cannot_be_is_said_with_its_name(tmp_path, keyword, value, error, words):
+    with pytest.raises(error, match=f"^{keyword}: {words}"):
+        reshard.convert(tmp_path, tmp_path / "out", **{keyword: value})
 
 
 def test_a_wait_has_an_end(samples, strategies, tmp_path):
