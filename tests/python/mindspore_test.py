@@ -352,10 +352,17 @@ def test_a_lone_part_is_distributed_with_partial_alone(lone_part, tmp_path):
     cut = {"network": None, "dst_safetensors_dir": tmp_path / "cut", **given}
     joined = {**cut, "predict_strategy": None, "dst_safetensors_dir": tmp_path / "joined"}
     net = Net(Parameter(np.zeros((128, 64), np.float32), "lm_head.weight"))
+    whole_net = Net(Parameter(np.zeros((256, 64), np.float32), "lm_head.weight"))
+    lone = tmp_path / "net-00001-of-00002.ckpt"
+    ms.save_checkpoint({"lm_head.weight": whole}, lone, append_dict={"note": "text"})
     for call in (
         lambda **more: reshard.convert(source, tmp_path / "out", dst_strategy=strategy, **more),
         lambda **more: ms.load_distributed_checkpoint(**cut, **more),
         lambda **more: ms.load_distributed_checkpoint(**joined, **more),
+        lambda **more: ms.load_distributed_checkpoint(
+            whole_net, **{**given, "predict_strategy": None}, **more
+        ),
+        lambda **more: ms.load_distributed_checkpoint(whole_net, [lone], **more),
         lambda **more: ms.load_distributed_checkpoint(net, rank_id=3, **given, **more),
     ):
         before = set(tmp_path.iterdir())
@@ -455,6 +462,15 @@ def test_slices_of_a_training_are_loaded_for_one_rank(samples):
         net, files, train_strategy_filename=samples / "ckpt_8" / "strategy"
     )
     assert net.get_parameters()[0].get_bytes() == whole.numpy().tobytes()
+
+
+@pytest.mark.parametrize("count", (0, 2))
+@pytest.mark.parametrize("is_cut", (False, True))
+def test_files_of_ranks_need_their_strategy(samples, count, is_cut):
+    files = sorted((samples / "ckpt_8").glob("rank_*/*.ckpt"))[:count]
+    strategy = samples / "new" / "strategy" if is_cut else None
+    with pytest.raises(ValueError, match=f"checkpoint_filenames: .* found {count}"):
+        ms.load_distributed_checkpoint(Net(), files, strategy)
 
 
 @pytest.mark.parametrize("extension", ("ckpt", "safetensors"))

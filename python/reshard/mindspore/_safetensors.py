@@ -3,6 +3,7 @@ formats, file by file."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
@@ -158,6 +159,11 @@ def load_distributed_checkpoint(
         if dec_key is not None:
             raise _errors.UnsupportedError(f"{call}: dec_key: not supported; convert with key_file")
         train = _check.strategy(call, "train_strategy_filename", train_strategy_filename)
+        if not files or (train is None and len(files) > 1):
+            raise _errors.InvalidArgumentError(
+                f"{call}: checkpoint_filenames: expected the files of all ranks, or one file if"
+                f" train_strategy_filename is None; found {len(files)}"
+            )
         parameters = _of_rank(network, files, train, cut, rank_id, None, strict_load, partial)
         return parameters if return_param_dict else True
     if unified_safetensors_dir is None:
@@ -220,11 +226,8 @@ def _check_complete(source: str) -> None:
         _calls.plan(source, empty, format="unified")
 
 
-def _whole(
-    source: str | dict[int, str], name_map: dict[str, str] | None
-) -> dict[str, _parameter.Tensor]:
+def _whole(path: str, name_map: dict[str, str] | None) -> dict[str, _parameter.Tensor]:
     """The full tensors of a folder, or of a file, in memory."""
-    path = source if isinstance(source, str) else source[0]
     names = {old: new for new, old in (name_map or {}).items()}
     with open_checkpoint(path) as checkpoint:
         return {
@@ -247,9 +250,14 @@ def _of_rank(
     rank = _communication.get_rank() if rank_id is None else rank_id
     mindspore = _parameter.framework_of("auto")
     if train is None and cut is None:
+        [path] = [source] if isinstance(source, str) else source.values()
+        if not partial:
+            # What a unified folder cannot hold, such as a text, may be beside the tensors.
+            with contextlib.suppress(_errors.UnsupportedError):
+                _check_complete(path)
         parameters = {
             name: _parameter.make(mindspore, tensor.asnumpy(), tensor.dtype.name, name)
-            for name, tensor in _whole(source, name_map).items()
+            for name, tensor in _whole(path, name_map).items()
         }
         _load.load_param_into_net(network, parameters, strict_load)
         return parameters
