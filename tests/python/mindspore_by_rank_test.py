@@ -13,6 +13,7 @@ import time
 import pytest
 import reshard
 import reshard.mindspore as ms
+from reshard.mindspore import _turns
 
 CALL = """if True:
     import os, resource, sys, reshard, reshard.mindspore as ms
@@ -142,6 +143,15 @@ def test_calls_for_one_file_at_a_time_each_write_it_whole(source, full, tmp_path
     for thread in threads:
         thread.join()
     assert names_in(tmp_path) == ["whole.ckpt"] and output.read_bytes() == full.read_bytes()
+
+
+def test_long_names_that_begin_alike_are_of_two_files(source, full, tmp_path):
+    outputs = [tmp_path / f"{'é' * 120}{n}.ckpt" for n in range(2)]
+    assert len({_turns.file_beside(str(output)) for output in outputs}) == 2
+    for output in outputs:
+        by_rank(source, output)
+        assert output.read_bytes() == full.read_bytes()
+    assert names_in(tmp_path) == [output.name for output in outputs]
 
 
 def test_what_ends_a_call_leaves_nothing(source, tmp_path):

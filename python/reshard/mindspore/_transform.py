@@ -283,9 +283,9 @@ def _staging(output: str) -> Iterator[str]:
 
     Removes the leftovers of killed calls for the same file: their locks are free.
     """
-    folder, name = os.path.split(os.path.abspath(output))
+    folder, beginning = os.path.split(_turns.beside(output))
     os.makedirs(folder, exist_ok=True)
-    prefix = f".{name[:200]}.reshard-"
+    prefix = beginning + "-"
     for left in glob.glob(os.path.join(glob.escape(folder), glob.escape(prefix) + "*")):
         with contextlib.suppress(OSError), _open_folder(left) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import time
@@ -57,10 +58,17 @@ def file_in(folder: str) -> str:
     return os.path.join(folder, _STAGING, "call")
 
 
+def beside(output: str) -> str:
+    """The beginning of paths beside a file: of no other file, and not too long."""
+    folder, name = os.path.split(os.path.abspath(output))
+    if len(os.fsencode(name)) > 200:
+        name = hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()
+    return os.path.join(folder, f".{name}.reshard")
+
+
 def file_beside(output: str) -> str:
     """The file of the turn to write one file."""
-    folder, name = os.path.split(os.path.abspath(output))
-    return os.path.join(folder, f".{name[:200]}.reshard_call")
+    return beside(output) + "_call"
 
 
 def _read(descriptor: int) -> dict[str, Any] | None:
