@@ -1,10 +1,8 @@
 """transform_checkpoint_by_rank: the file appears whole where it was asked for, or not at all, and
 nothing else is left."""
 
-import fcntl
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import threading
@@ -174,18 +172,3 @@ def test_the_new_name_is_durable_when_the_call_returns(source, tmp_path, monkeyp
     )
     by_rank(source, str(tmp_path / "whole.ckpt"))
     assert seen == [str(tmp_path / "whole.ckpt"), str(tmp_path)]
-
-
-def test_a_folder_that_another_call_took_for_unused_is_made_again(source, tmp_path, monkeypatch):
-    flock, taken = fcntl.flock, []
-
-    def flock_too_late(lock, how):
-        if not taken and staged_in(tmp_path):
-            taken.extend(staged_in(tmp_path))
-            shutil.rmtree(tmp_path / taken[0])
-        flock(lock, how)
-
-    monkeypatch.setattr(fcntl, "flock", flock_too_late)
-    by_rank(source, tmp_path / "out.ckpt")
-    assert len(taken) == 1
-    assert names_in(tmp_path) == ["out.ckpt"]

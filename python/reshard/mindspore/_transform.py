@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import glob
 import os
 import shutil
@@ -281,48 +280,24 @@ def transform_checkpoint_by_rank(
 def _staging(output: str) -> Iterator[str]:
     """A folder beside the future file, so that it can be renamed; durable if that was done.
 
-    Removes the leftovers of killed calls for the same file: their locks are free.
+    The call has the turn for the file, so leftovers are of killed calls. They are removed.
     """
     folder, beginning = os.path.split(_turns.beside(output))
     os.makedirs(folder, exist_ok=True)
     prefix = beginning + "-"
-    for left in glob.glob(os.path.join(glob.escape(folder), glob.escape(prefix) + "*")):
-        with contextlib.suppress(OSError), _open_folder(left) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left)
-    hidden, lock = _locked_folder(prefix, folder)
+    # With as many characters as mkdtemp adds: the name of another file may go on like the prefix.
+    for left in glob.glob(os.path.join(glob.escape(folder), glob.escape(prefix) + "????????")):
+        shutil.rmtree(left, ignore_errors=True)
+    hidden = tempfile.mkdtemp(prefix=prefix, dir=folder)
     try:
         yield hidden
-        with _open_folder(folder) as named:
+        named = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
             os.fsync(named)
+        finally:
+            os.close(named)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
-        os.close(lock)
-
-
-def _locked_folder(prefix: str, folder: str) -> tuple[str, int]:
-    """A new folder, and a descriptor that holds its lock."""
-    while True:
-        hidden = tempfile.mkdtemp(prefix=prefix, dir=folder)
-        lock = -1
-        with contextlib.suppress(FileNotFoundError):
-            lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
-            with contextlib.suppress(OSError):  # network file systems may not lock folders
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            if os.path.samestat(os.fstat(lock), os.stat(hidden)):
-                return hidden, lock
-        # Another call held the lock before, and treated the folder as a leftover.
-        if lock >= 0:
-            os.close(lock)
-
-
-@contextlib.contextmanager
-def _open_folder(path: str) -> Iterator[int]:
-    found = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield found
-    finally:
-        os.close(found)
 
 
 def merge_pipeline_strategys(src_strategy_dirs: StrPath, dst_strategy_file: StrPath) -> None:
