@@ -335,48 +335,7 @@ def _merge(folder: str, output: str) -> None:
         )
 
 
-def convert_checkpoints(
-    src_checkpoints_dir: StrPath,
-    dst_checkpoints_dir: StrPath,
-    ckpt_prefix: str,
-    src_strategy_file: StrPath | None = None,
-    dst_strategy_file: StrPath | None = None,
-    process_num: Any = 1,
-    output_format: str = "ckpt",
-) -> None:
-    """transform_checkpoints by its newer name."""
-    transform_checkpoints(
-        src_checkpoints_dir,
-        dst_checkpoints_dir,
-        ckpt_prefix,
-        src_strategy_file,
-        dst_strategy_file,
-        process_num,
-        output_format,
-    )
-
-
-def convert_checkpoint_by_rank(
-    rank_id: int,
-    checkpoint_files_map: Mapping[int, StrPath],
-    save_checkpoint_file_name: StrPath,
-    src_strategy_file: StrPath | None = None,
-    dst_strategy_file: StrPath | None = None,
-) -> None:
-    """transform_checkpoint_by_rank by its newer name."""
-    transform_checkpoint_by_rank(
-        rank_id,
-        checkpoint_files_map,
-        save_checkpoint_file_name,
-        src_strategy_file,
-        dst_strategy_file,
-    )
-
-
-def rank_list_for_convert(
-    rank_id: int,
-    src_strategy_file: StrPath | None = None,
-    dst_strategy_file: StrPath | None = None,
-) -> list[int]:
-    """rank_list_for_transform by its newer name."""
-    return rank_list_for_transform(rank_id, src_strategy_file, dst_strategy_file)
+# Their newer names, which MindSpore has in mindspore.parallel.
+convert_checkpoints = transform_checkpoints
+convert_checkpoint_by_rank = transform_checkpoint_by_rank
+rank_list_for_convert = rank_list_for_transform
