@@ -110,8 +110,8 @@ def test_parameters_have_the_values_of_the_file(full):
 @pytest.mark.parametrize("jobs", (0, 1, 3))
 def test_so_many_threads_load_the_same(full, monkeypatch, jobs):
     seen = []
-    run = reshard._jobs.run
-    monkeypatch.setattr(reshard._jobs, "run", lambda tasks, n: (seen.append(n), run(tasks, n)))
+    threads = reshard._jobs.threads
+    monkeypatch.setattr(reshard._jobs, "threads", lambda n: seen.append(n) or threads(n))
     parameters = ms.load_checkpoint(full, framework="numpy", jobs=jobs)
     expected = ms.load_checkpoint(full, framework="numpy")
     assert seen == [jobs, None] and list(parameters) == list(expected)

@@ -8,8 +8,7 @@ import os
 import re
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable
 from typing import Any, Union
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import _dtypes, _errors, _jobs, _memory, _reshard
 from .._paths import StrPath, encode
+from .._progress import Watch
 from . import _check, _parameter
 from ._parameter import Framework
 
@@ -143,20 +143,6 @@ def _verify(path: str, format: str, file: _reshard.File, described: list[Any]) -
         )
 
 
-def _reads(
-    store: _reshard.Store, number: int, array: NDArray[Any]
-) -> Iterator[Callable[[], object]]:
-    """Calls that fill `array` with a tensor together, on any threads."""
-    if array.size == 0:
-        return
-    shape = array.shape or (1,)
-    for begin, end in _jobs.rows(shape, array.nbytes):
-        first = [begin, *[0] * (array.ndim - 1)] if array.ndim else []
-        extent = [end - begin, *array.shape[1:]] if array.ndim else []
-        raw = array.reshape(shape)[begin:end].reshape(-1).view(np.uint8)
-        yield partial(_errors.call, {}, store.read, number, first, extent, raw)
-
-
 def load_checkpoint(
     ckpt_file_name: StrPath | io.BytesIO,
     net: Any = None,
@@ -255,7 +241,7 @@ def load_checkpoint(
         store = _errors.call({}, _reshard.Store.open, encode(path), b"", b"", key)
         numbers = {entry[0]: (number, entry) for number, entry in enumerate(store.tensors())}
     parameters: dict[str, Any] = {}
-    reads: list[Callable[[], object]] = []
+    reads: list[tuple[int, list[int], list[int], NDArray[Any]]] = []
     dtype_names: dict[str, str] = {}
     for name in names:
         kind = kinds[name]
@@ -269,10 +255,11 @@ def load_checkpoint(
             )
         number, (_, dtype_name, item_bytes, shape, *_) = numbers[name]
         array = _memory.empty(shape, _dtypes.to_numpy(dtype_name, item_bytes))
-        reads += _reads(store, number, array)
+        reads.append((number, [0] * array.ndim, list(shape), array.reshape(-1).view(np.uint8)))
         parameters[name] = array
         dtype_names[name] = dtype_name
-    _jobs.run(reads, jobs)
+    if store is not None:
+        _errors.call({}, store.read_many, reads, _jobs.threads(jobs), Watch(False, None))
     reads.clear()
     for name, dtype_name in dtype_names.items():
         parameters[name] = _parameter.make(mindspore, parameters[name], dtype_name, name)
