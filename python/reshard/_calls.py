@@ -71,7 +71,8 @@ def _run(function: Callable[..., R], given: dict[str, Any]) -> R:
     jobs = given.pop("jobs", None)
     if jobs is None:
         jobs = _jobs.default()
-    progress, cancel = given.pop("progress"), given.pop("cancel")
+    # Calls that take no time have no such keywords.
+    progress, cancel = given.pop("progress", False), given.pop("cancel", None)
     _keys.check(given)
     keywords = {
         name: _CONVERTED.get(name, lambda same: same)(value)
@@ -174,7 +175,7 @@ def status(target: StrPath) -> StatusReport:
 
     It changes no file and holds up no process. NotFoundError if there is no conversion.
     """
-    return _run(_reshard.status, {"target": target, "progress": None, "cancel": None})
+    return _run(_reshard.status, {"target": target})
 
 
 def report(
@@ -231,16 +232,6 @@ def infer_strategy(
     return _run(_reshard.infer_strategy, dict(locals()))
 
 
-def _of_strategy(function: Callable[[dict[str, Any]], R], given: dict[str, Any]) -> R:
-    """Makes a call that takes no time, with the keywords `given`."""
-    keywords = {
-        name: _plain(value) if name == "rename" else value
-        for name, value in given.items()
-        if value is not None
-    }
-    return _errors.call({}, function, keywords)
-
-
 def make_strategy(
     spec: StrPath | Mapping[str, Any] | None = None,
     output: StrPath | None = None,
@@ -271,7 +262,7 @@ def make_strategy(
     given.update(spec=spec, output=output)
     if is_mapping(spec):
         given["spec_text"] = _modules.load("json").dumps(given.pop("spec"))
-    return _of_strategy(_reshard.make_strategy, given)
+    return _run(_reshard.make_strategy, given)
 
 
 def convert_strategy(
@@ -285,7 +276,7 @@ def convert_strategy(
     # Its own.
 ) -> StrategyReport:
     """Writes a strategy in JSON if the name of `output` ends in .json, else in protobuf."""
-    return _of_strategy(_reshard.convert_strategy, dict(locals()))
+    return _run(_reshard.convert_strategy, dict(locals()))
 
 
 def merge_strategies(
@@ -297,7 +288,7 @@ def merge_strategies(
     # Its own.
 ) -> StrategyReport:
     """Merges the strategy files of a pipeline's stages in `folder` into one file."""
-    return _of_strategy(_reshard.merge_strategies, dict(locals()))
+    return _run(_reshard.merge_strategies, dict(locals()))
 
 
 def plan(

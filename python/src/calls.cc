@@ -227,31 +227,12 @@ void AddCall(nb::module_& module, const char* name, uint32_t options_of, Functio
                       {std::span<const Keyword<Options>>(tables)...});
         const auto report = RunWatched(jobs, watch, [&](const RunOptions& run) {
           const FileUse joined(use);
-          SetWatched(options.run, run);
+          if constexpr (requires { options.run; }) SetWatched(options.run, run);
           return call(options);
         });
         return ReportFrom(report, options, begin, words);
       },
       "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
-}
-
-// As above, for a call that takes no time: it is not watched and cannot be stopped.
-template <typename Options, typename Function, typename Table>
-void AddShortCall(nb::module_& module, const char* name, uint32_t options_of, Function call,
-                  const Table& table) {
-  module.def(
-      name,
-      [call, options_of, &table](const nb::dict& keywords) {
-        const FileUse use;
-        Options options;
-        Fill<Options>(options, keywords, options_of, {std::span<const Keyword<Options>>(table)});
-        const auto report = [&] {
-          const WithoutGil released;
-          return Take(call(options));
-        }();
-        return ReportOf(report, {.place = options.output}, {});
-      },
-      "keywords"_a);
 }
 
 nb::object Worded(const nb::object& message, const nb::dict& own) {
@@ -371,20 +352,20 @@ void AddCalls(nb::module_& module) {
         return RecodedFiles{*std::move(report)};
       },
       kRecode);
-  AddShortCall<StrategyMerge>(
+  AddCall<StrategyMerge>(
       module, "merge_strategies", kMergeStrategiesCall,
       [](const StrategyMerge& options) {
         return MergeStrategies(options.folder, options.output, options.force);
       },
       kMergeStrategies);
-  AddShortCall<StrategyConversion>(
+  AddCall<StrategyConversion>(
       module, "convert_strategy", kConvertStrategyCall,
       [](const StrategyConversion& options) {
         return ConvertStrategyFile(options.input, options.output, options.renames, options.force);
       },
       kConvertStrategy);
-  AddShortCall<MakeStrategyOptions>(module, "make_strategy", kMakeStrategyCall, MakeStrategy,
-                                    kMakeStrategy);
+  AddCall<MakeStrategyOptions>(module, "make_strategy", kMakeStrategyCall, MakeStrategy,
+                               kMakeStrategy);
   module.def("source_ranks", &RanksFor, "rank"_a, "src_strategy"_a, "dst_strategy"_a);
   module.def("all_source_ranks", &RanksForAll, "src_strategy"_a, "dst_strategy"_a);
 }

@@ -26,7 +26,6 @@ class ForkedObject {
   }
 
   const Object& operator*() const { return state_->object; }
-  const Object* operator->() const { return &state_->object; }
 
   // Whether a thread of the parent process used it at the time of a fork. The thread is not here,
   // so its locks stay held. Asked before each use.

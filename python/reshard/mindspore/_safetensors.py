@@ -10,11 +10,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import _calls, _errors, _reshard
+from .. import _calls, _errors
 from .._checkpoint import open as open_checkpoint
 from .._fields import WarningMessage
 from .._paths import StrPath
-from .._progress import Watch
 from . import _check, _communication, _load, _parameter, _save, _turns
 from ._check import Format
 from ._warn import warn_of_report
@@ -325,37 +324,29 @@ def _recode(
             raise _errors.InvalidArgumentError(
                 f"{call}: save_path: expected a folder, found {folder}"
             )
-    keywords: dict[str, Any] = {
-        "source": source,
-        "target": folder,
-        "format": wanted,
-        "force": True,
-    }
-    if name_map:
-        keywords["rename"] = dict(name_map)
-    if file_name_regex is not None:
-        keywords["files"] = file_name_regex
+    rename = name_map or None
     arguments = {
         "file_path": _turns.place(source),
-        "name_map": keywords.get("rename"),
+        "name_map": rename,
         "file_name_regex": file_name_regex,
     }
 
     def recode(resume: bool) -> tuple[WarningMessage, ...]:
-        watch = Watch(None, None)
-        keywords["resume"] = resume
-        words: dict[str, str] = {}
         try:
-            found = _errors.call(
-                words, _reshard.recode, keywords, min(os.cpu_count() or 1, 4), watch, words
+            found = _calls.recode(
+                source,
+                folder,
+                format=wanted,
+                rename=rename,
+                files=file_name_regex,
+                force=True,
+                resume=resume,
             )
         except _errors.NotFoundError:
             # As in MindSpore: without a matching file there is no work.
             if file_name_regex is None:
                 raise
             return ()
-        finally:
-            watch.close()
         return found.warnings
 
     with _turns.turn(_turns.file_in(folder), call, arguments) as mine:

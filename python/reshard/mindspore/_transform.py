@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from .. import _calls, _errors, _reshard
+from .. import _calls, _errors
 from .._calls import NameMap, Size, Texts
 from .._paths import StrPath
 from .._progress import Event, ProgressChoice
@@ -328,11 +328,7 @@ def merge_pipeline_strategys(src_strategy_dirs: StrPath, dst_strategy_file: StrP
 
 def _merge(folder: str, output: str) -> None:
     with _check.of_strategies(*(entry.path for entry in os.scandir(folder))):
-        _errors.call(
-            {},
-            _reshard.merge_strategies,
-            {"folder": folder, "output": output, "force": True},
-        )
+        _calls.merge_strategies(folder, output, force=True)
 
 
 # Their newer names, which MindSpore has in mindspore.parallel.
