@@ -2,45 +2,11 @@
 
 from __future__ import annotations
 
-from . import _fields, _reshard
-from ._calls import (
-    all_source_ranks,
-    commit,
-    convert,
-    convert_strategy,
-    diff,
-    digest,
-    infer_strategy,
-    make_strategy,
-    merge,
-    merge_strategies,
-    mount,
-    plan,
-    recode,
-    report,
-    source_ranks,
-    status,
-    target,
-    verify,
-    verify_against,
-)
+from . import _calls, _errors, _fields, _reshard
+from ._calls import *
 from ._checkpoint import Checkpoint, MapTensor, Selection
 from ._checkpoint import open as open  # type checkers take that for public; it is not in __all__
-from ._errors import (
-    AlreadyExistsError,
-    CancelledError,
-    ChangedError,
-    CorruptError,
-    Error,
-    InternalError,
-    InvalidArgumentError,
-    IoError,
-    MismatchError,
-    NotFoundError,
-    ResourceExhaustedError,
-    UnknownTensorError,
-    UnsupportedError,
-)
+from ._errors import *
 from ._fields import *
 from ._inspect import inspect, read_strategy
 from ._mount import Mount
@@ -59,61 +25,31 @@ MergedStrategyReport = StrategyReport
 
 # Without `open`: a star import is not to hide the built-in.
 __all__ = [
-    "AlreadyExistsError",
-    "CancelledError",
-    "ChangedError",
     "Checkpoint",
     "ConvertReport",
     "ConvertedStrategyReport",
-    "CorruptError",
-    "Error",
-    "InternalError",
-    "InvalidArgumentError",
-    "IoError",
     "Layout",
     "MadeStrategyReport",
     "MapTensor",
     "MergedStrategyReport",
-    "MismatchError",
     "Mount",
-    "NotFoundError",
     "PageReport",
     "Piece",
     "PlanReport",
     "Progress",
-    "ResourceExhaustedError",
     "Selection",
     "Shard",
     "Strategy",
     "TargetStream",
     "TargetView",
     "Tensor",
-    "UnknownTensorError",
-    "UnsupportedError",
     "VerifyReport",
     "__version__",
-    "all_source_ranks",
-    "commit",
-    "convert",
-    "convert_strategy",
-    "diff",
-    "digest",
-    "infer_strategy",
     "inspect",
-    "make_strategy",
-    "merge",
-    "merge_strategies",
-    "mount",
-    "plan",
     "read_strategy",
-    "recode",
-    "report",
-    "source_ranks",
-    "status",
-    "target",
-    "verify",
-    "verify_against",
 ]
+__all__ += _calls.__all__
+__all__ += _errors.__all__
 __all__ += _fields.__all__
 
 # So that tracebacks, reprs and pickles have the public names.

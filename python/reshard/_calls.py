@@ -27,6 +27,28 @@ from ._progress import Event, ProgressChoice, Watch
 from ._reports import ConvertReport, PageReport, PlanReport, VerifyReport
 from ._target import TargetView
 
+__all__ = [
+    "all_source_ranks",
+    "commit",
+    "convert",
+    "convert_strategy",
+    "diff",
+    "digest",
+    "infer_strategy",
+    "make_strategy",
+    "merge",
+    "merge_strategies",
+    "mount",
+    "plan",
+    "recode",
+    "report",
+    "source_ranks",
+    "status",
+    "target",
+    "verify",
+    "verify_against",
+]
+
 R = TypeVar("R")
 
 Size = Union[int, str]  # bytes, or as "256M"

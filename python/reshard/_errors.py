@@ -8,6 +8,22 @@ from typing import Any, TypeVar
 
 from . import _reshard
 
+__all__ = [
+    "AlreadyExistsError",
+    "CancelledError",
+    "ChangedError",
+    "CorruptError",
+    "Error",
+    "InternalError",
+    "InvalidArgumentError",
+    "IoError",
+    "MismatchError",
+    "NotFoundError",
+    "ResourceExhaustedError",
+    "UnknownTensorError",
+    "UnsupportedError",
+]
+
 T = TypeVar("T")
 
 
