@@ -58,8 +58,8 @@ Result<Strategy> LoadStrategy(const StrategyRef& strategy, const MemoryCheck& me
 std::string StrategyName(const StrategyRef& strategy);
 
 // Returns the unparsed bytes of the strategy file `path`, or those that LoadStrategy takes of the
-// folder `path`: the merged bytes of its stage files, or the bytes of a lone merged file. Adds notes
-// to `notes`. Errors: kNotFound; as MergeStageFiles; kIo.
+// folder `path`: the merged bytes of its stage files, or the bytes of a lone merged file. Adds
+// notes to `notes`. Errors: kNotFound; as MergeStageFiles; kIo.
 Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::string>& notes);
 
 // Merges the stage files of `folder` to the bytes of a strategy file. Errors: kNotFound; as

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "format/mindspore_checkpoint/checkpoint_encoder.h"
+#include "reshard/options.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/os/output_directory.h"
@@ -94,8 +95,9 @@ Result<std::vector<Piece>> MakePieces(const std::vector<SampleParameter>& parame
 
 Status WriteDense(const std::vector<Piece>& pieces, uint64_t size, const OutputDirectory& folder,
                   const std::string& name) {
-  RESHARD_ASSIGN_OR_RETURN(StagedFile file,
-                           StagedFile::Create(folder, name, size, {.mode = WriteMode::kBuffered}));
+  RESHARD_ASSIGN_OR_RETURN(
+      StagedFile file,
+      StagedFile::Create(folder, name, size, {.mode = IoChoice::Target::kBuffered}));
   std::vector<std::byte> buffer(size_t{4} << 20);
   uint64_t place = 0;
   for (const Piece& piece : pieces) {
