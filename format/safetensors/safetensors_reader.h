@@ -31,9 +31,9 @@ Likeness LikenessOfSafetensors(std::span<const std::byte> head);
 Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const std::byte> head,
                                          const MemoryCheck& memory);
 
-// Returns whether the file's header has the text of metadata `crc_num`, or a backslash, which may
-// stand for a letter of it. Only the table tells whether it is metadata. Reads the header up to
-// there. Errors: as `file`.
+// Returns whether the file's header has the text `crc_num`, or a backslash, which may stand for any
+// letter. Only the table tells whether it is metadata. Reads the header up to there. Errors: as
+// `file`.
 Result<bool> MayStateCrc(const FileBytes& file);
 
 }  // namespace reshard

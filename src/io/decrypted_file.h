@@ -30,8 +30,8 @@ namespace reshard {
 // so that each block is checked once as long as the file does not change.
 class EncryptedBlocks {
  public:
-  // Finds the blocks by their headers, all of which it reads, as they may have any sizes. Behind
-  // the last block there may be a CRC trailer of MindSpore, which is ignored.
+  // Reads all headers to find the blocks, which may have any sizes. Behind the last block there may
+  // be a CRC trailer of MindSpore, which is ignored.
   // Errors:
   //   kCorrupt: names the block's offset
   //   kResourceExhausted: more than kMostBlocks blocks of different sizes

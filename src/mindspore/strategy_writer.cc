@@ -88,8 +88,8 @@ bool Fill(const std::vector<int64_t>& numbers, Message* message) {
   return true;
 }
 
-// Whether the only list of the map has the axes of one dimension, as a nested map of MindSpore.
-// Only a known shape tells it from a flat map.
+// Whether the map has a single list, and MindSpore nests it: its axes cut the only dimension. A map
+// whose shape is not known may as well be flat.
 bool IsNestedOfOneDimension(const ParameterLayout& layout) {
   return layout.tensor_map.size() == 1 && layout.tensor_map[0].size() > 1 && layout.tensor_shape &&
          layout.tensor_shape->size() == 1;

@@ -21,7 +21,7 @@ struct Family {
   SourceFormat format;
   const Container& container;  // of its files
   bool files_are_numbered;     // as FoundSource has it
-  // Adds the files, their placement and what else is known of them.
+  // Adds the files, their placement and other facts.
   Status (*read)(const ShardedFolder& folder, const SourceRequest& request, FoundSource& found);
 };
 
