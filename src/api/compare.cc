@@ -293,8 +293,9 @@ Result<DigestReport> DigestCheckpoint(const ContentOptions& options) {
     report.parameters.reserve(contents.values.size());  // mostly one value each
     for (const std::vector<HeldValue>& values : contents.values) {
       for (const HeldValue& value : values) {
-        report.bytes += value.bytes;
-        report.parameters.push_back({TensorInfo(value), ToHex(value.digest), value.ranks});
+        const TensorInfo& info = value;
+        report.bytes += info.bytes;
+        report.parameters.push_back({info, ToHex(value.digest), value.ranks});
       }
     }
     if (!options.one_replica) report.replicas = std::move(contents.replicas);

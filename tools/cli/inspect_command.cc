@@ -206,7 +206,7 @@ std::string LineOf(const TotalsByName& totals) {
 
 // `in_lines`: in three lines, without tables.
 std::string ToText(const ContentTotals& totals, bool in_lines) {
-  const std::string all =
+  std::string all =
       fmt::format("total: {}, {}, {} of content\n", FormatCount(totals.files, "checkpoint"),
                   FormatCount(totals.all.parameters, "parameter"), FormatBytes(totals.all.bytes));
   if (totals.all.parameters == 0) return all;
