@@ -168,6 +168,7 @@ class ConvertReportFields(Report):
     values_zeroed: int
     pruned: int
     replicas: Replicas | None
+    own_values: tuple[str, ...] | None
     sample: ReplicaSample | None
     files_kept: int
     completed_earlier_run: bool
@@ -291,6 +292,7 @@ class AgainstReport(Report):
     from_origin: tuple[str, ...]
     differences: tuple[FileDifference, ...]
     replicas: Replicas
+    own_values: tuple[str, ...]
     seconds: float
     warnings: tuple[WarningMessage, ...]
 

@@ -18,6 +18,8 @@ def check(given: Mapping[str, Any]) -> None:
         for name in names:
             try:
                 encode(given[name])
+            except TypeError as error:
+                raise TypeError(f"{name}: {error}") from None
             except ValueError:  # it would show the value, which may be the key itself
                 raise ValueError(
                     f"{name}: not shown, as it may be the key, but no name either"

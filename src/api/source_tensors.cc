@@ -86,6 +86,7 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
   if (source.rule().source() != nullptr) {
     for (const SourceTensor& tensor : opened.tensors) findings.Add(tensor);
     RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), findings));
+    findings.parameters.clear();  // `tensors` has them
   }
   RESHARD_ASSIGN_OR_RETURN(
       const StrategyFindings of_strategy,

@@ -19,6 +19,7 @@
 #include "reshard/tensor.h"
 #include "src/base/memory_check.h"
 #include "src/base/status_macros.h"
+#include "src/convert/option_checks.h"
 #include "src/convert/source_checks.h"
 #include "src/digest/digest128.h"
 #include "src/mindspore/choice_findings.h"
@@ -380,6 +381,7 @@ uint64_t MostFileBytes(const TargetSpec& target) {
 
 Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec& spec,
                                     const Selection& selection) {
+  RESHARD_RETURN_IF_ERROR(CheckFormat(spec, selection));
   if (spec.encryption && !TargetContainer(source, spec).may_be_encrypted) {
     return InvalidArgumentError(
         "`encryption` is for .ckpt files, and the outputs would be safetensors files: add "

@@ -105,6 +105,7 @@ class Fields {
     Add("from_origin", Messages{options})
         .Add("differences", report.differences)
         .Add("replicas", report.replicas)
+        .Add("own_values", report.replicas.own_values)
         .Add("seconds", call.seconds)
         .Add("warnings", report.warnings)
         .End();
@@ -119,6 +120,8 @@ class Fields {
   }
 
   void Put(const ConvertReport& report, const ReportedCall& call) {
+    std::optional<std::vector<std::string>> own_values;
+    if (report.replicas) own_values = report.replicas->own_values;
     Begin("ConvertReport", kReport).Add("target", call.place).Add("files", report.files);
     AddFindings(report)
         .Add("source_ranks", report.source_ranks)
@@ -135,6 +138,7 @@ class Fields {
         .Add("values_zeroed", report.values_zeroed)
         .Add("pruned", report.pruned)
         .Add("replicas", report.replicas)
+        .Add("own_values", own_values)
         .Add("sample", report.sample)
         .Add("files_kept", report.files_kept)
         .Add("completed_earlier_run", report.completed_earlier_run)

@@ -8,18 +8,16 @@
 namespace reshard {
 namespace {
 
-Status ReadRecord(const OutputDirectory& folder, const std::string& name, WorkerState& state) {
+void ReadRecord(const OutputDirectory& folder, const std::string& name, WorkerState& state) {
   const auto entry = folder.Look(name);
-  if (!entry.ok()) return entry.status();
-  if (!*entry) return {};
+  state.damage = entry.status();
+  if (!entry.ok() || !*entry) return;
   state.record_ns = (*entry)->identity.mtime_ns();
   const auto text = folder.ReadFile(name, kMaxProgressBytes);
-  if (text.status().code() == StatusCode::kNotFound || (text.ok() && text->empty())) return {};
-  if (text.status().code() == StatusCode::kIo) return text.status();
+  if (text.status().code() == StatusCode::kNotFound || (text.ok() && text->empty())) return;
   auto record = text.ok() ? ParseProgress(*text, folder.PathOf(name)) : text.status();
   state.damage = record.status();
   if (record.ok()) state.record = *record;
-  return {};
 }
 
 }  // namespace
@@ -51,7 +49,7 @@ Result<std::vector<WorkerState>> FindWorkers(const JobFolder& folder, uint64_t w
       state.kind = lock->held ? WorkerState::Kind::kRunning : WorkerState::Kind::kDead;
     }
     state.process = lock->holder;
-    RESHARD_RETURN_IF_ERROR(ReadRecord(folder.folder(), ProgressName(worker), state));
+    ReadRecord(folder.folder(), ProgressName(worker), state);
   }
   return states;
 }

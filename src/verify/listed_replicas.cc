@@ -12,6 +12,7 @@
 
 #include "src/base/status_macros.h"
 #include "src/os/threads.h"
+#include "src/plan/training_counter.h"
 #include "src/source/part_list.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
@@ -75,6 +76,10 @@ class TensorComparison {
     report.shards += shards_;
     report.bytes += bytes_;
     if (difference_.pair_count == 0) return;
+    if (IsAccumulatedGradient(difference_.parameter)) {
+      report.own_values.push_back(difference_.parameter);
+      return;
+    }
     ++report.differing;
     if (report.differences.size() < kMostListed) {
       report.differences.push_back(std::move(difference_));

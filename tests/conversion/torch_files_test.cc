@@ -432,6 +432,19 @@ TEST_F(TorchRanksTest, ReplicasThatDifferAreRefused) {
   ExpectRefused(StatusCode::kMismatch, {"\"plain\""});
 }
 
+TEST_F(TorchRanksTest, AccumulatedGradientsMayDiffer) {
+  const std::string pickle = PickleOf(PickledDict({Entry("accu_grads.w", PickledWhole("0", {1}))}));
+  WriteRank(0, TorchFile(pickle, {"same"}));
+  WriteRank(1, TorchFile(pickle, {"else"}));
+  EXPECT_TRUE(Convert(options_).ok());
+  options_.force = true;
+  options_.checks.replicas = CheckChoice::Replicas::kAll;
+  const auto report = Convert(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->replicas->differing, 0U);
+  EXPECT_THAT(report->replicas->own_values, ElementsAre("accu_grads.w"));
+}
+
 TEST_F(TorchRanksTest, AMissingRankIsNamed) {
   WriteRank(1, RankFile("abcdefgh", "same"));
   ExpectRefused(StatusCode::kMismatch, {"rank 0"});

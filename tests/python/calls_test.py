@@ -299,6 +299,8 @@ def test_a_wait_is_a_number_of_seconds(samples, strategies, tmp_path, wait):
         ("shard", ("a", 2), reshard.InvalidArgumentError, "expected a whole number, found 'a'"),
         ("shard", 5, TypeError, "'int' object is not iterable"),
         ("include", [3], TypeError, "expected str, .*, not int"),
+        ("key_file", 3, TypeError, "expected str, .*, not int"),
+        ("key_env", b"KEY", TypeError, "expected a str .*, not bytes"),
         ("dst_strategy", "a\0b", ValueError, "a path with a null character"),
     ],
 )

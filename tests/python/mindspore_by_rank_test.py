@@ -83,6 +83,16 @@ def test_what_a_killed_call_left_goes_and_what_a_running_one_has_stays(source, f
     assert output.read_bytes() == full.read_bytes()
 
 
+def test_without_a_turn_what_other_calls_have_stays(source, full, tmp_path):
+    output = tmp_path / "whole.ckpt"
+    os.mkdir(_turns.file_beside(str(output)))  # cannot be locked
+    other = tmp_path / ".whole.ckpt.reshard-abcdefgh"
+    other.mkdir()
+    by_rank(source, output)
+    assert staged_in(tmp_path) == [other.name]
+    assert output.read_bytes() == full.read_bytes()
+
+
 def test_where_there_is_no_space_the_old_file_stays(source, tmp_path):
     output = tmp_path / "whole.ckpt"
     output.write_bytes(b"old")

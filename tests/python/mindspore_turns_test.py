@@ -361,7 +361,7 @@ def test_the_turn_of_one_that_fails_goes_to_the_next(tmp_path):
             time.sleep(0.3)
             raise KeyError
     thread.join()
-    assert done == [True]
+    assert done == [_turns.Turn.OWN]
     assert not list(tmp_path.iterdir())
 
 
@@ -383,7 +383,7 @@ def test_equal_calls_and_calls_for_other_parts_wait(tmp_path):
         time.sleep(0.3)
     for thread in threads:
         thread.join()
-    assert done[1] is True
+    assert done[1] is _turns.Turn.OWN
 
 
 def test_a_signal_ends_one_that_waits(here, held):

@@ -575,7 +575,6 @@ def calls_with_keys():
                 yield call, option["word"]
 
 
-
 @pytest.mark.parametrize(("call", "name"), list(calls_with_keys()))
 def test_a_key_in_the_place_of_its_name_is_never_shown(call, name):
     function = getattr(reshard, call)
@@ -586,6 +585,7 @@ def test_a_key_in_the_place_of_its_name_is_never_shown(call, name):
         with pytest.raises((FileNotFoundError, ValueError), match=f"^{name}: .*not shown") as caught:
             function(*paths, **{name: secret})
         assert "S3c" not in str(caught.value)
+        assert caught.value.__cause__ is None
 
 
 def message(field, payload):

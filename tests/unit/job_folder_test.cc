@@ -194,6 +194,9 @@ TEST_F(JobFolderTest, WorkersSayWhenTheyHaveFinishedAndThatTheyLive) {
   EXPECT_EQ(workers[1].kind, WorkerState::Kind::kFinished);
   EXPECT_EQ(workers[2].kind, WorkerState::Kind::kRunning);
   EXPECT_THAT(workers[2].process, testing::HasSubstr("process"));
+  EXPECT_TRUE(workers[2].damage.ok());
+  std::filesystem::create_directory(Path() / ProgressName(WorkerShare{2, 3}));
+  EXPECT_FALSE((*FindWorkers(folder, 3))[2].damage.ok());
   EXPECT_EQ((*FindWorkers(folder, 5))[2].kind, WorkerState::Kind::kNotStarted);
   EXPECT_TRUE(*folder.HasLiveWorker());
   lock->Unlock();

@@ -1,4 +1,5 @@
-// The commands of the program. Each has a source: convert_command.cc for `convert` and `commit`.
+// The commands of the program. A source has one, or a few that belong together: convert_command.cc
+// has `convert` and `commit`.
 #ifndef RESHARD_TOOLS_CLI_COMMANDS_H_
 #define RESHARD_TOOLS_CLI_COMMANDS_H_
 

@@ -16,6 +16,7 @@
 #include "tools/cli/command_table.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
+#include "tools/cli/rank_findings.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/page/charts.h"
@@ -224,6 +225,7 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
                            FormatCount(report.replicas->shards, "shard"),
                            FormatCount(report.replicas->compared, "parameter"),
                            FormatBytes(report.replicas->bytes)));
+    PrintNotes(OwnValueNotes(*report.replicas, ""));
   }
   if (report.files_kept > 0 && !report.shard) {
     PrintWords(

@@ -200,6 +200,7 @@ int VerifyCommand::RunAgainst() {
     }
     if (!quiet()) {
       PrintNotes(report.notes);
+      PrintNotes(OwnValueNotes(report.replicas, ""));
       PrintWords(fmt::format(
           "{}, {} compared in {} ({}): {}; {}", FormatCount(report.files, "file"),
           FormatBytes(report.bytes), FormatSeconds(seconds), FormatRate(report.bytes, seconds),

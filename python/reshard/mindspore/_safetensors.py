@@ -221,8 +221,7 @@ def load_distributed_checkpoint(
 
 def _check_complete(source: str) -> None:
     """Refuses files that state that they are some of several, as a conversion does."""
-    with tempfile.TemporaryDirectory(prefix="reshard-") as empty:
-        _calls.plan(source, empty, format="unified")
+    _calls.target(source, format="unified")
 
 
 def _whole(path: str, name_map: dict[str, str] | None) -> dict[str, _parameter.Tensor]:

@@ -256,7 +256,7 @@ def transform_checkpoint_by_rank(
     with _turns.turn(_turns.file_beside(output), call, arguments, cancel=cancel) as mine:
         if not mine:
             return
-        with _staging(output) as hidden, _check.of_strategies(src_strategy, dst_strategy):
+        with _staging(output, mine) as hidden, _check.of_strategies(src_strategy, dst_strategy):
             report = _calls.convert(
                 files,
                 os.path.join(hidden, "made"),
@@ -277,16 +277,17 @@ def transform_checkpoint_by_rank(
 
 
 @contextlib.contextmanager
-def _staging(output: str) -> Iterator[str]:
+def _staging(output: str, turn: _turns.Turn) -> Iterator[str]:
     """A folder beside the future file, so that it can be renamed; durable if that was done.
 
-    The call has the turn for the file, so leftovers are of killed calls. They are removed.
+    If no equal call works meanwhile, leftovers are of killed calls. They are removed.
     """
     folder, beginning = os.path.split(_turns.beside(output))
     os.makedirs(folder, exist_ok=True)
     prefix = beginning + "-"
     # With as many characters as mkdtemp adds: the name of another file may go on like the prefix.
-    for left in glob.glob(os.path.join(glob.escape(folder), glob.escape(prefix) + "????????")):
+    names = os.path.join(glob.escape(folder), glob.escape(prefix) + "????????")
+    for left in glob.glob(names) if turn is _turns.Turn.OWN else ():
         shutil.rmtree(left, ignore_errors=True)
     hidden = tempfile.mkdtemp(prefix=prefix, dir=folder)
     try:

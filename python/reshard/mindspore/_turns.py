@@ -11,6 +11,7 @@ arguments as JSON, so that waiting processes can compare them with their own.
 from __future__ import annotations
 
 import contextlib
+import enum
 import errno
 import fcntl
 import hashlib
@@ -31,6 +32,17 @@ _LOCKS = ("begin", "call", "commit", "lock")
 _LONGEST_PAUSE = 0.1  # seconds
 _ATTEMPTS = 100  # each that is lost means that another call has just ended
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+
+
+class Turn(enum.Enum):
+    """What `turn` gives; false if there is nothing to do."""
+
+    OWN = "no equal call works meanwhile"
+    UNGUARDED = "equal calls may work meanwhile: the file cannot be locked"
+    DONE = "an equal call did it"
+
+    def __bool__(self) -> bool:
+        return self is not Turn.DONE
 
 
 def place(path: str | None) -> str | None:
@@ -166,8 +178,8 @@ def turn(
     arguments: Mapping[str, Any],
     part: Any = None,
     cancel: Event | None = None,
-) -> Iterator[bool]:
-    """The turn for the task of `path`; yields False if an equal call did it meanwhile.
+) -> Iterator[Turn]:
+    """The turn for the task of `path`.
 
     Calls with the same `arguments` and another `part` do not exclude each other: each waits for
     its turn. AlreadyExistsError for arguments that differ from those of the call that has the
@@ -194,13 +206,13 @@ def turn(
             pass
         break
     if alone:
-        yield True
+        yield Turn.UNGUARDED
         return
     if descriptor is None:
-        yield False
+        yield Turn.DONE
         return
     try:
-        yield True
+        yield Turn.OWN
         _write(descriptor, {**own, "done": True})
     finally:
         if _is_named(descriptor, path):
