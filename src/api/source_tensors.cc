@@ -83,7 +83,7 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(
       opened.tensors, ListTensors(source.tensors(), source.rule(), {indexers, stop, {}}, findings));
-  if (source.rule().source() != nullptr) {
+  if (HasUnmatched(source.rule(), opened.tensors)) {
     for (const SourceTensor& tensor : opened.tensors) findings.Add(tensor);
     RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), findings));
     findings.parameters.clear();  // `tensors` has them

@@ -29,16 +29,21 @@ using NameSet = std::unordered_set<std::string_view>;
 
 // Returns whether a parameter's values are copied as if one rank had the whole, although
 // `strategy`, one of the rule's, should cut it.
-bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy,
-                 const PlanFindings::Parameter& parameter) {
-  if (parameter.kind != ArrayKind::kTensor || strategy.Contains(parameter.source_name) ||
-      ElementCount(parameter.full_shape).value_or(0) <= 1) {
+bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy, std::string_view source_name,
+                 ArrayKind kind, const Shape& full_shape) {
+  if (kind != ArrayKind::kTensor || strategy.Contains(source_name) ||
+      ElementCount(full_shape).value_or(0) <= 1) {
     return false;
   }
   // On a single device there is no cut, unless the other strategy has the name and cuts it.
   return strategy.devices_per_stage() > 1 ||
-         (rule.Unmatched(parameter.source_name) &&
+         (rule.Unmatched(source_name) &&
           std::max(rule.source_devices(), rule.target_devices()) > 1);
+}
+
+bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy,
+                 const PlanFindings::Parameter& parameter) {
+  return IsUnmatched(rule, strategy, parameter.source_name, parameter.kind, parameter.full_shape);
 }
 
 StageSet TargetStages(const ConversionRule& rule, std::span<const int64_t> ranks) {
@@ -273,7 +278,7 @@ std::optional<Substitution> Between(const SplitName& a, const SplitName& b) {
 }
 
 struct Votes {
-  size_t count = 0;           // at least 1, once counted
+  size_t count = 0;  // at least 1, once counted
   std::string_view in_files;  // an example, and its name after the change
   std::string_view in_strategy;
 };
@@ -478,6 +483,18 @@ std::vector<Warning> TakeCopies(const ConversionRule& rule, std::span<const int6
                      count == 1 ? "it" : "them", options.Joined(" and "))});
   }
   return warnings;
+}
+
+bool HasUnmatched(const ConversionRule& rule, std::span<const SourceTensor> tensors) {
+  for (const Strategy* strategy : {rule.source(), rule.target()}) {
+    if (strategy == nullptr) continue;
+    if (std::any_of(tensors.begin(), tensors.end(), [&](const SourceTensor& tensor) {
+          return IsUnmatched(rule, *strategy, tensor.name, tensor.kind, tensor.full_shape);
+        })) {
+      return true;
+    }
+  }
+  return false;
 }
 
 Status CheckNames(const ConversionRule& rule, const PlanFindings& findings) {

@@ -16,6 +16,7 @@
 #include "reshard/status.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/plan/plan_findings.h"
+#include "src/source/placement.h"
 
 namespace reshard {
 
@@ -44,6 +45,9 @@ std::vector<std::string> UnmatchedMatrices(const ConversionRule& rule,
 // about them for each strategy.
 std::vector<Warning> TakeCopies(const ConversionRule& rule, std::span<const int64_t> ranks,
                                 PlanFindings& findings);
+
+// Whether there is an unmatched tensor; without any, CheckNames has no errors.
+bool HasUnmatched(const ConversionRule& rule, std::span<const SourceTensor> tensors);
 
 // As CheckNames, for a checkpoint that is only read. Each parameter has been noted once, in full.
 Status CheckNames(const ConversionRule& rule, const PlanFindings& findings);
