@@ -8,10 +8,17 @@ from ._checkpoint import Checkpoint, MapTensor, Selection
 from ._checkpoint import open as open  # type checkers take that for public; it is not in __all__
 from ._errors import *
 from ._fields import *
-from ._inspect import inspect, read_strategy
 from ._mount import Mount
 from ._progress import Progress
-from ._reports import ConvertReport, Layout, PageReport, PlanReport, Strategy, VerifyReport
+from ._reports import (
+    ConvertReport,
+    Layout,
+    PageReport,
+    PlanReport,
+    Strategy,
+    VerifyReport,
+    read_strategy,
+)
 from ._target import TargetStream, TargetView
 from ._tensor import Piece, Shard, Tensor
 from . import ray as ray  # not in __all__, for a program's own import of Ray
@@ -45,7 +52,6 @@ __all__ = [
     "Tensor",
     "VerifyReport",
     "__version__",
-    "inspect",
     "read_strategy",
 ]
 __all__ += _calls.__all__

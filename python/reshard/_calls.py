@@ -15,6 +15,7 @@ from ._fields import (
     CommitReport,
     DiffReport,
     DigestReport,
+    InspectReport,
     MergeReport,
     RecodeReport,
     StatusReport,
@@ -22,7 +23,7 @@ from ._fields import (
 )
 from ._guards import is_mapping
 from ._mount import Mount
-from ._paths import StrPath, encode
+from ._paths import SourceFormat, StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
 from ._reports import ConvertReport, PageReport, PlanReport, VerifyReport
 from ._target import TargetView
@@ -35,6 +36,7 @@ __all__ = [
     "diff",
     "digest",
     "infer_strategy",
+    "inspect",
     "make_strategy",
     "merge",
     "merge_strategies",
@@ -566,6 +568,35 @@ def digest(
 ) -> DigestReport:
     """Returns the digest of each parameter, and of all: the same however they are cut."""
     return _run(_reshard.digest, dict(locals()))
+
+
+def inspect(
+    *paths: StrPath,
+    include: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] | None = None,
+    suffix: str | None = None,
+    src_format: SourceFormat | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    strategy: StrPath | None = None,
+    values: bool = False,
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> InspectReport:
+    """Lists the contents of checkpoint files, folders of ranks and strategies, as `reshard inspect`
+    does.
+
+    Reads only headers of checkpoints; with `values` all bytes, on `jobs` threads. With
+    `strategy`, describes the checkpoint at the path: its full tensors and their cuts. `errors`
+    of the report has the files that could not be read; if there are no others, the first error
+    is raised.
+    """
+    if not paths:
+        raise _errors.InvalidArgumentError("inspect: expected at least one path")
+    # Without values no bytes are read that a bar could count.
+    given = {**locals(), "jobs": _jobs.threads(jobs), "progress": progress if values else False}
+    return _run(_reshard.inspect, given)
 
 
 def diff(

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _errors, _exchange, _jobs, _modules
+from ._calls import inspect
 from ._exchange import Framework
-from ._inspect import inspect
 from ._paths import SourceFormat, StrPath
 from ._progress import Event, ProgressChoice, Watch
 from ._fields import InspectReport

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from . import _errors, _fields, _modules, _reshard
 from ._guards import is_tuple
+from ._paths import StrPath, encode
 
 
 def size_in_words(count: float) -> str:
@@ -165,3 +166,9 @@ class Strategy(_fields.StrategyFields):
     def layout(self, name: str, stage: int = 0) -> Layout | None:
         """The layout of a parameter, or None if the strategy has none for it."""
         return self._by_stage_and_name.get((stage, name))
+
+
+def read_strategy(path: StrPath) -> Strategy:
+    """Reads a strategy file, or a folder of stage files."""
+    words = {"source.strategy": "strategy"}
+    return _errors.call(words, _reshard.read_strategy, encode(path), words)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from . import _errors, _keys, _modules, _reshard
 from ._guards import is_mapping
-from ._inspect import read_strategy
 from ._paths import SourceFormat, StrPath, encode
-from ._reports import Strategy
+from ._reports import Strategy, read_strategy
 
 # Keywords by the C++ library's names of their options.
 WORDS = {"source.files": "path", "source.strategy": "strategy"}

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from . import _dtypes, _errors, _exchange, _index, _jobs, _memory, _modules
-from ._inspect import read_strategy
 from ._paths import StrPath
-from ._reports import Layout, Strategy
+from ._reports import Layout, Strategy, read_strategy
 from ._store import WORDS, Recipe, Store, again, changed
 
 _Box = tuple[tuple[int, ...], tuple[int, ...]]  # offsets, sizes

@@ -35,6 +35,7 @@
 #include "src/frontend/own_outputs.h"
 #include "src/frontend/worker_share.h"
 #include "tools/page/charts.h"
+#include "tools/page/inspection.h"
 #include "tools/page/report_page.h"
 
 namespace nb = nanobind;
@@ -65,6 +66,11 @@ constexpr Keyword<Verification> kVerify[] = {
 
 constexpr Keyword<ContentOptions> kDigest[] = {
     {"path", [](ContentOptions& o, nb::handle v) { Set(o.source.path, v); }},
+};
+
+constexpr Keyword<InspectOptions> kInspect[] = {
+    {"paths", [](InspectOptions& o, nb::handle v) { Set(o.paths, v); }},
+    {"values", [](InspectOptions& o, nb::handle v) { Set(o.values, v); }},
 };
 
 constexpr Keyword<DiffOptions> kDiff[] = {
@@ -336,6 +342,7 @@ void AddCalls(nb::module_& module) {
       [](const Verification& options) { return Verify(options.target, options.key, options.run); },
       kVerify);
   AddCall<ContentOptions>(module, "digest", kDigestCall, DigestCheckpoint, kDigest);
+  AddCall<InspectOptions>(module, "inspect", kInspectCall, InspectAll, kInspect);
   AddCall<DiffOptions>(
       module, "diff", kDiffCall,
       [](DiffOptions& options) {

@@ -41,9 +41,9 @@ void AddModule(nb::module_& module) {
   if (pthread_atfork(nullptr, nullptr, [] { ++fork_count; }) != 0) throw std::bad_alloc();
   AddCalls(module);
   AddDlpack(module);
-  AddInspection(module);
   AddPrograms(module);
   AddStore(module);
+  AddStrategies(module);
   AddView(module);
   AddWriting(module);
 }

@@ -70,9 +70,9 @@ inline std::shared_ptr<const EncryptionKey> KeyOf(const Key* key) {
 
 void AddCalls(nanobind::module_& module);
 void AddDlpack(nanobind::module_& module);
-void AddInspection(nanobind::module_& module);
 void AddPrograms(nanobind::module_& module);
 void AddStore(nanobind::module_& module);
+void AddStrategies(nanobind::module_& module);
 void AddView(nanobind::module_& module);
 void AddWriting(nanobind::module_& module);
 

@@ -406,10 +406,11 @@ class Fields {
     Add("unread", file.unread).End();
   }
 
-  void Put(const Inspection& inspection) {
+  void Put(const Inspection& inspection, const ReportedCall& /*call*/) {
     Begin("InspectReport", kReport,
           "The files that inspect read. `errors` lists the files that could not be read.");
     if (types_ != nullptr) Add("checkpoints", std::vector<InspectedFile>());
+    if (inspection.checkpoints) Add("checkpoints", *inspection.checkpoints);
     Add("strategies", inspection.strategies)
         .Add("totals", inspection.totals)
         .Add("warnings", inspection.warnings)
@@ -719,9 +720,8 @@ class Fields {
       Begin("MeasuredParameter", "StoredParameter",
             "A stored parameter and statistics of its values.");
     }
-    const bool is_map = array.kind == ArrayKind::kMapTensor;
     Add("name", array.name)
-        .Add("dtype", is_map ? std::string_view("map") : DTypeName(array.dtype))
+        .Add("dtype", StoredTypeName(array))
         .Add("shape", ShapeOf(array.kind, array.dtype, array.shape))
         .Add("offset", ContentOffset(array))
         .Add("bytes", array.bytes)
@@ -886,6 +886,7 @@ template void Describe(const ConvertReport&, const ReportedCall&, ReportSink&);
 template void Describe(const DamageReport&, const ReportedCall&, ReportSink&);
 template void Describe(const DiffReport&, const ReportedCall&, ReportSink&);
 template void Describe(const DigestReport&, const ReportedCall&, ReportSink&);
+template void Describe(const Inspection&, const ReportedCall&, ReportSink&);
 template void Describe(const MergeReport&, const ReportedCall&, ReportSink&);
 template void Describe(const PlanReport&, const ReportedCall&, ReportSink&);
 template void Describe(const RecodedFiles&, const ReportedCall&, ReportSink&);
@@ -893,21 +894,14 @@ template void Describe(const StatusReport&, const ReportedCall&, ReportSink&);
 template void Describe(const StrategyReport&, const ReportedCall&, ReportSink&);
 template void Describe(const WrittenPage&, const ReportedCall&, ReportSink&);
 
+std::string_view StoredTypeName(const StoredArray& array) {
+  return array.kind == ArrayKind::kMapTensor ? "map" : DTypeName(array.dtype);
+}
+
 std::optional<uint64_t> ContentOffset(const StoredArray& array) {
   if (!array.content.empty()) return array.content.front().offset;
   if (!array.map_tensor.empty()) return array.map_tensor.front().content.offset;
   return std::nullopt;
-}
-
-ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
-                      const std::function<bool(std::string_view name)>& takes) {
-  ShownStrategy shown{.strategy = strategy, .meaning = std::move(meaning)};
-  for (const Strategy::Stage& stage : strategy.stages()) {
-    for (const auto [name, layout] : stage) {
-      if (takes(name)) shown.parameters.push_back({stage.number(), name, &layout});
-    }
-  }
-  return shown;
 }
 
 void Describe(const Findings& findings, ReportSink& to) { Fields(to).Put(findings); }
@@ -915,7 +909,6 @@ void Describe(const PlanReport::TargetFile& file, ReportSink& to) { Fields(to).P
 void Describe(const InspectedFile& file, ReportSink& to) { Fields(to).Put(file); }
 void Describe(const ShownStrategy& strategy, ReportSink& to) { Fields(to).Put(strategy); }
 void Describe(const ParameterMap& map, ReportSink& to) { Fields(to).Put(map); }
-void Describe(const Inspection& inspection, ReportSink& to) { Fields(to).Put(inspection); }
 void Describe(const StatisticsReport::Parameter& parameter, ReportSink& to) {
   Fields(to).Put(parameter);
 }
@@ -936,7 +929,7 @@ void DescribeTypes(TypeSink& to) {
   fields.Put(StatusReport(), call);
   fields.Put(StrategyReport(), call);
   fields.Put(WrittenPage(), call);
-  fields.Put(Inspection());
+  fields.Put(Inspection(), call);
   fields.Put(Findings());
   fields.PutOtherTypes();
 }

@@ -6,8 +6,8 @@
 #define RESHARD_SRC_FRONTEND_REPORT_FIELDS_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -89,8 +89,8 @@ struct WrittenPage {
 };
 
 // Passes the fields of a call's result to the sink: AgainstReport, CommitReport, ConvertReport,
-// DamageReport, DiffReport, DigestReport, MergeReport, PlanReport, RecodedFiles, StatusReport,
-// StrategyReport, WrittenPage.
+// DamageReport, DiffReport, DigestReport, Inspection, MergeReport, PlanReport, RecodedFiles,
+// StatusReport, StrategyReport, WrittenPage.
 template <typename Report>
 void Describe(const Report& report, const ReportedCall& call, ReportSink& to);
 
@@ -105,6 +105,9 @@ struct InspectedFile {
   std::vector<StatisticsReport::Parameter> statistics = {};
   std::vector<UnreadTensor> unread = {};  // of those that would be shown
 };
+
+// Returns the dtype in words; "map" for a MapTensor.
+std::string_view StoredTypeName(const StoredArray& array);
 
 // Returns the offset of the content in the file, if it has one.
 std::optional<uint64_t> ContentOffset(const StoredArray& array);
@@ -125,10 +128,6 @@ struct ShownStrategy {
   std::string meaning = {};                  // of the whole layout, in words
   std::vector<ShownLayout> parameters = {};  // that are shown
 };
-
-// Returns `strategy`, which means `meaning`, with the parameters that `takes` does.
-ShownStrategy ShownOf(const Strategy& strategy, std::string meaning,
-                      const std::function<bool(std::string_view name)>& takes);
 
 // A full tensor and its shards. Boxes count elements.
 struct CutTensor {
@@ -162,8 +161,10 @@ struct InspectFailure {
   Status status = {};
 };
 
-// The results of `inspect` without the files, which it shows one by one.
+// The results of `inspect`.
 struct Inspection {
+  // Null if the files were shown one by one.
+  std::shared_ptr<const std::vector<InspectedFile>> checkpoints = {};
   std::vector<ShownStrategy> strategies = {};
   ContentTotals totals = {};
   std::vector<Warning> warnings = {};
@@ -176,7 +177,6 @@ void Describe(const PlanReport::TargetFile& file, ReportSink& to);
 void Describe(const InspectedFile& file, ReportSink& to);
 void Describe(const ShownStrategy& strategy, ReportSink& to);
 void Describe(const ParameterMap& map, ReportSink& to);
-void Describe(const Inspection& inspection, ReportSink& to);
 void Describe(const StatisticsReport::Parameter& parameter, ReportSink& to);
 void Describe(const Warning& warning, ReportSink& to);
 

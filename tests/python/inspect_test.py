@@ -92,7 +92,9 @@ def test_what_cannot_be_read_is_said_beside_the_rest(folders, tmp_path):
 
 def test_a_pattern_that_takes_nothing_is_a_warning(folders):
     report = reshard.inspect(folders["file"], include="head")
-    assert [w.code for w in report.warnings] == ["unused patterns"]
+    [warning] = report.warnings
+    assert warning.code == "unused patterns"
+    assert warning.message.startswith('include matches no parameter: "head"; ')
     assert report.totals.parameters == 0
 
 
@@ -106,13 +108,20 @@ def test_a_strategy_is_read(folders):
         reshard.read_strategy(folders["file"].parent / "nowhere")
 
 
-def test_values_can_be_cancelled(folders):
+def test_an_unfinished_conversion_is_said(tmp_path):
+    (tmp_path / ".reshard").mkdir()
+    with pytest.raises(FileNotFoundError, match="is unfinished"):
+        reshard.inspect(tmp_path)
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_a_call_can_be_cancelled(folders, values):
     class Event:
         def is_set(self):
             return True
 
     with pytest.raises(reshard.CancelledError):
-        reshard.inspect(folders["file"], values=True, cancel=Event())
+        reshard.inspect(folders["ranks"], values=values, cancel=Event())
 
 
 def test_paths_need_not_be_utf8(full, tmp_path):

@@ -34,6 +34,8 @@
 #include "tools/cli/mount_server.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/table_options.h"
+#include "tools/page/inspection.h"
+#include "tools/page/parameter_table.h"
 
 namespace reshard {
 
@@ -123,8 +125,7 @@ class DiffCommand : public Command {
 // A plain value.
 class FolderSummary {
  public:
-  void Add(const Checkpoint& checkpoint, std::optional<int64_t> rank,
-           const std::vector<const StoredArray*>& parameters);
+  void Add(const InspectedFile& file);
 
   bool empty() const { return rows_.empty(); }
   std::string ToText() const;
@@ -145,53 +146,38 @@ class FolderSummary {
 
 // `reshard inspect`: the contents of checkpoint files, folders of ranks and strategies.
 //
-// Reports files that cannot be read, and still shows the rest; the first error decides the exit
-// code. Opens and prints checkpoints one after the other, since a folder may have thousands.
-class InspectCommand : public Command {
+// Prints the files and strategies that Inspect finds one by one. The first error decides the exit
+// code.
+class InspectCommand : public Command, private InspectSink {
  public:
   explicit InspectCommand(CLI::App& parent);
   int Run() override;
   bool OpensFilesOneByOne() const override { return true; }
 
  private:
-  void InspectPath(const std::string& path);
-  void InspectFile(const std::string& path);
-  void InspectFolder(const std::string& path);
-  void TellIfUnfinished(const std::string& folder) const;
-  // A folder without rank folders. `not_ranks` says so.
-  void InspectFiles(const std::string& path, const Status& not_ranks);
-  void BeginFolder(const std::string& path, uint64_t files, const std::string& step);
-  void EndFolder();
   Status CheckOptions() const;
-  // For the full tensors of a sharded checkpoint: their values, the ranks that hold one tensor, or
-  // the cuts of all.
-  void InspectValues(const std::string& path);
-  void InspectShards(const std::string& path);
-  void InspectTensors(const std::string& path);
-  void ShowCheckpoint(const Checkpoint& checkpoint, std::optional<int64_t> rank);
-  SourceSpec SourceOf(const std::string& path) const;
-  Result<StatisticsReport> Measure(const std::string& path) const;
-  void ShowStrategy(const Strategy& strategy);
-  void Warn(const std::vector<Warning>& warnings);
-  void Report(const std::string& path, const Status& status);
 
-  std::vector<std::string> paths_;
-  NameFilter filter_;
+  void Notes(const std::vector<std::string>& notes) override;
+  void Warnings(const std::vector<Warning>& warnings) override { PrintWarnings(warnings); }
+  void Error(const Status& status) override;
+  void BeginFolder(const std::string& path, uint64_t files, const std::string& step) override;
+  void EndFolder() override;
+  void File(const Checkpoint& checkpoint, const InspectedFile& file) override;
+  void Layouts(const ShownStrategy& strategy) override;
+  void BeginTensors() override;
+  bool KeepsTensor(const CutTensor& cut) override;
+  void EndTensors(const FullTensors& tensors) override;
+  std::string AdviceFor(const std::string& tensor, const ShardedCheckpoint& checkpoint) override;
+  Result<StatisticsReport> Measure(const ContentOptions& options) override;
+
+  InspectOptions options_;
   TableOptions table_;
-  SourceSpec source_;  // without its path
-  std::shared_ptr<const EncryptionKey> key_;
-  std::string strategy_;
-  std::string parameter_;
-  bool values_ = false;
   bool long_ = false;
-  int jobs_ = 2;
 
-  std::optional<FolderSummary> folder_;  // of the current path, if a folder is shown
-  bool only_folders_ = true;             // were shown so far
-  uint64_t checkpoints_ = 0;             // shown so far
-  Inspection found_;                     // its totals are of the shown parameters
-  bool filter_matched_ = false;
-  bool cancelled_ = false;
+  std::optional<FolderSummary> folder_;    // of the current path, if a folder is shown
+  std::optional<ParameterTable> tensors_;  // of the current path, if full tensors are shown
+  bool only_folders_ = true;               // were shown so far
+  uint64_t checkpoints_ = 0;               // shown so far
   int exit_code_ = 0;
 };
 

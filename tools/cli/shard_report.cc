@@ -142,17 +142,6 @@ class ShardGridText {
 
 }  // namespace
 
-std::vector<ShardedCheckpoint::Shard> InElements(const ShardedCheckpoint::Tensor& tensor,
-                                                 std::vector<ShardedCheckpoint::Shard> shards) {
-  const auto elements = static_cast<int64_t>(ElementsOfItem(tensor.dtype));
-  for (ShardedCheckpoint::Shard& shard : shards) {
-    if (shard.box.dims() == 0) continue;
-    shard.box.begin.back() *= elements;
-    shard.box.extent.back() *= elements;
-  }
-  return shards;
-}
-
 std::string CutText(const ShardedCheckpoint::Tensor& tensor,
                     const std::vector<ShardedCheckpoint::Shard>& shards) {
   if (!tensor.in_strategy) return "in no layout";
@@ -179,9 +168,8 @@ std::string ShardsAsText(const ShardedCheckpoint::Tensor& tensor,
     return fmt::format("{}: in no layout; each rank has its own copy, reshard reads rank {}'s\n",
                        line, FormatRanks(shards.front().ranks));
   }
-  const std::vector<ShardedCheckpoint::Shard> parts = InElements(tensor, shards);
-  return fmt::format("{}: {}\n", line, CutText(tensor, parts)) +
-         ShardGridText(tensor, parts).ToText();
+  return fmt::format("{}: {}\n", line, CutText(tensor, shards)) +
+         ShardGridText(tensor, shards).ToText();
 }
 
 }  // namespace reshard

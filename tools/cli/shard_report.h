@@ -12,17 +12,14 @@ namespace reshard {
 
 // A line about the tensor, and a grid. The last dimension that is cut goes from left to right, the
 // others from top to bottom. At most 80 columns and 16 rows of cells: if there are more parts,
-// neighbours share a cell. `shards` are the tensor's, in row-major order.
+// neighbours share a cell. `shards` are the tensor's, in row-major order; their
+// boxes count elements.
 std::string ShardsAsText(const ShardedCheckpoint::Tensor& tensor,
                          const std::vector<ShardedCheckpoint::Shard>& shards);
 
 // Returns "4 x 1 parts, each on 2 ranks", "not cut, on 8 ranks", "in no layout".
 std::string CutText(const ShardedCheckpoint::Tensor& tensor,
                     const std::vector<ShardedCheckpoint::Shard>& shards);
-
-// Returns the parts of a tensor with boxes that count elements, also elements smaller than a byte.
-std::vector<ShardedCheckpoint::Shard> InElements(const ShardedCheckpoint::Tensor& tensor,
-                                                 std::vector<ShardedCheckpoint::Shard> shards);
 
 }  // namespace reshard
 

@@ -2,42 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "reshard/parameters.h"
 #include "tools/cli/command.h"
 #include "tools/cli/messages.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
-
-bool NameFilter::Takes(std::string_view name) const {
-  const auto matches = [name](const std::string& pattern) { return GlobMatch(pattern, name); };
-  return (include.empty() || std::any_of(include.begin(), include.end(), matches)) &&
-         std::none_of(exclude.begin(), exclude.end(), matches);
-}
-
-Warning NameFilter::NothingTaken() const {
-  std::string message;
-  if (include.empty()) {
-    message = "--exclude leaves out every parameter";
-  } else if (include.size() > 1 || !exclude.empty()) {
-    message =
-        "--include and --exclude leave no parameter; a pattern has to match a whole name, as "
-        "*head* does";
-  } else {
-    message = fmt::format(
-        "--include matches no parameter: \"{}\"; a pattern has to match a whole name, as *head* "
-        "does",
-        PrintableName(include.front()));
-  }
-  return {WarningCode::kUnusedPatterns, std::move(message)};
-}
 
 std::string AlreadyPublishedText(const std::string& target) {
   return fmt::format("{}: already complete, nothing to do: files and sources are unchanged",

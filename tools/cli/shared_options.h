@@ -4,32 +4,12 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "reshard/convert.h"
 #include "reshard/options.h"
-#include "reshard/status.h"
-#include "src/options/option_table.h"
 
 namespace reshard {
-
-// Which parameters are shown: --include and --exclude. A plain value.
-struct NameFilter {
-  std::vector<std::string> include;
-  std::vector<std::string> exclude;
-
-  // Whether any pattern was given.
-  bool given() const { return !include.empty() || !exclude.empty(); }
-  // Whether a pattern of --include matches, or there are none, and no pattern of --exclude matches.
-  bool Takes(std::string_view name) const;
-  // The warning if it takes no parameters.
-  Warning NothingTaken() const;
-};
-
-inline OptionParts PartsOf(NameFilter& filter) {
-  return {.include = &filter.include, .exclude = &filter.exclude};
-}
 
 // Returns "files written:" and a line for each, with its size.
 std::string WrittenFilesText(const std::vector<ConvertReport::File>& files);

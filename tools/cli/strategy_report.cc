@@ -11,7 +11,6 @@
 
 #include "reshard/parameters.h"
 #include "tools/page/parameter_table.h"
-#include "tools/page/strategy_words.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
@@ -67,11 +66,6 @@ std::string WrittenStrategyText(const std::string& output, const StrategyReport&
                      FormatCount(static_cast<uint64_t>(report.stages), "stage"),
                      FormatCount(static_cast<uint64_t>(report.devices_per_stage), "device"),
                      FormatCount(report.layouts, "layout"), FormatBytes(report.bytes));
-}
-
-ShownStrategy ShownOf(const Strategy& strategy, const NameFilter& filter) {
-  return ShownOf(strategy, StrategyInWords(strategy),
-                 [&filter](std::string_view name) { return filter.Takes(name); });
 }
 
 }  // namespace reshard

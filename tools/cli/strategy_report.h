@@ -1,4 +1,4 @@
-// A strategy as text, and the selection to show, for `strategy show` and `inspect`. Pure functions.
+// A strategy as text, for `strategy show` and `inspect`. Pure functions.
 #ifndef RESHARD_TOOLS_CLI_STRATEGY_REPORT_H_
 #define RESHARD_TOOLS_CLI_STRATEGY_REPORT_H_
 
@@ -6,7 +6,6 @@
 
 #include "reshard/strategy.h"
 #include "src/frontend/report_fields.h"
-#include "tools/cli/shared_options.h"
 
 namespace reshard {
 
@@ -15,9 +14,6 @@ struct StrategyDetail {
   bool every_parameter = false;  // and not one line for alike ones
   bool every_field = false;      // that the file has
 };
-
-// The strategy with the parameters that the filter takes.
-ShownStrategy ShownOf(const Strategy& strategy, const NameFilter& filter);
 
 // A line about the file, its meaning, and a table of the shown parameters.
 std::string StrategyAsText(const ShownStrategy& shown, const StrategyDetail& detail);
