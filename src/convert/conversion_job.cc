@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "format/container/container.h"
-#include "format/mindspore_checkpoint/mindspore_container.h"
+#include "format/container_table/container_table.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -167,7 +167,7 @@ std::string PlanFingerprint(const OpenedSource& source, const ConversionSpec& gi
   digest.Update(Delimited(target.prefix));
   const Container& container = TargetContainer(source, target);
   // Plans for .ckpt files keep the fingerprint of the versions that wrote no others.
-  if (&container != &kMindSporeContainer) {
+  if (&container != &DefaultContainer()) {
     digest.Update(fmt::format("format={}\n", container.name));
   }
   if (target.states_crc) digest.Update("crc\n");

@@ -10,7 +10,6 @@
 
 #include "format/container/other_files.h"
 #include "format/container_table/container_table.h"
-#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "src/base/quote.h"
 #include "src/cipher/encrypted_block.h"
 
@@ -45,7 +44,7 @@ std::string_view KindOfProtobuf(std::string_view head) {
   if (input.ReadTag() != kItem || !input.ReadVarint64(&length)) return {};
   if (input.ReadTag() != kItemName || !SkipBytes(input)) return {};
   const uint32_t message = input.ReadTag();
-  if (message == kItemMap) return kMindSporeContainer.kind;
+  if (message == kItemMap) return DefaultContainer().kind;
   if (message != kItemMessage || !input.ReadVarint64(&length)) return {};
   // A tensor says its type or its content after its dims, which a list of ranks never does.
   const auto end = static_cast<uint64_t>(input.CurrentPosition()) + length;
@@ -57,7 +56,7 @@ std::string_view KindOfProtobuf(std::string_view head) {
     if (!input.ReadVarint64(&number)) return {};
     key = 0;
   }
-  if (key == kTensorType || key == kTensorContent) return kMindSporeContainer.kind;
+  if (key == kTensorType || key == kTensorContent) return DefaultContainer().kind;
   return static_cast<uint64_t>(input.CurrentPosition()) == end ? kGroupInfoKind
                                                                : std::string_view();
 }

@@ -9,7 +9,6 @@
 
 #include "format/container_table/container_table.h"
 #include "format/mindformers_metadata/file_names.h"
-#include "format/safetensors/safetensors_container.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 
@@ -27,12 +26,12 @@ bool TakeNumberAfter(std::string_view& text, std::string_view mark) {
 // The names that `takes` takes of safetensors files, given without the extension.
 template <typename Takes>
 FirstFew Named(const std::vector<DirectoryEntry>& entries, const Takes& takes) {
+  constexpr std::string_view kEnd = ".safetensors";
   FirstFew names;
   for (const DirectoryEntry& entry : entries) {
     std::string_view stem = entry.name;
-    const Container* const container = ContainerNamed(stem);
-    if (!entry.is_regular || container != &kSafetensorsContainer) continue;
-    stem.remove_suffix(container->extension.size());
+    if (!entry.is_regular || !stem.ends_with(kEnd)) continue;
+    stem.remove_suffix(kEnd.size());
     if (takes(stem)) names.Add(Escape(entry.name));
   }
   return names;

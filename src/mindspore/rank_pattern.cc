@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "format/container_table/container_table.h"
-#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -157,9 +156,8 @@ RankListing CheckpointsAmong(const std::vector<std::string>& names, int64_t rank
                              const std::string& folder) {
   RankListing listing{rank, folder, folder, {}, {}, {}};
   for (const std::string& name : names) {
-    const Container* const container = ContainerNamed(name);
-    if (name.starts_with('.') || container == nullptr) continue;
-    if (container == &kMindSporeContainer) listing.last_by_name = name;  // they are sorted
+    if (name.starts_with('.') || ContainerNamed(name) == nullptr) continue;
+    if (name.ends_with(".ckpt")) listing.last_by_name = name;  // they are sorted
     const std::string_view stem = Stem(name);
     if (stem.ends_with(kBreakpointEnd)) {
       listing.breakpoints.push_back({name, StepOf(stem)});
