@@ -278,7 +278,7 @@ std::optional<Substitution> Between(const SplitName& a, const SplitName& b) {
 }
 
 struct Votes {
-  size_t count = 0;  // at least 1, once counted
+  size_t count = 0;           // at least 1, once counted
   std::string_view in_files;  // an example, and its name after the change
   std::string_view in_strategy;
 };
