@@ -8,7 +8,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "format/dcp/dcp_container.h"
 #include "format/torch_zip/tensor_item.h"
 #include "format/torch_zip/zip_directory.h"
 #include "src/base/quote.h"
@@ -96,6 +95,11 @@ Result<TableOfFile> WithTable(TableOfFile read, TableBuilder builder, std::strin
 }
 
 }  // namespace
+
+constinit const Container kDcpContainer = {
+    .name = "dcp",
+    .kind = "a file of a DCP checkpoint (weights)",
+};
 
 std::string DcpArray::Name() const {
   return is_alone ? tensor->name : fmt::format("{} {}", tensor->name, ToString(box()));

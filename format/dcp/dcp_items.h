@@ -1,7 +1,7 @@
 // The arrays of .distcp files. The metadata lists the items of a file, and each item is a zip of
 // torch.save with one tensor (SPEC.md).
 //
-// Plain values and functions without state; any thread.
+// Constant and plain values, and functions without state; any thread.
 #ifndef RESHARD_FORMAT_DCP_DCP_ITEMS_H_
 #define RESHARD_FORMAT_DCP_DCP_ITEMS_H_
 
@@ -18,6 +18,9 @@
 #include "src/base/memory_check.h"
 
 namespace reshard {
+
+// A file alone does not state its arrays, so its bytes are never recognized.
+extern const Container kDcpContainer;
 
 // A chunk of a tensor, which is an array of a file.
 struct DcpArray {

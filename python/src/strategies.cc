@@ -3,7 +3,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,28 +19,19 @@ using namespace nb::literals;
 namespace reshard::python {
 namespace {
 
-nb::object StrategyAt(const nb::bytes& path, const nb::dict& words) {
+Strategy StrategyAt(const nb::bytes& path) {
   const std::string name = Bytes(path);
-  std::optional<Strategy> strategy;
-  {
-    const WithoutGil released;
-    strategy = Take(ReadStrategy(name));
-  }
-  return PartOf(ShownOf(*strategy, {}), words);
+  const WithoutGil released;
+  return Take(ReadStrategy(name));
 }
 
 // (name, {message: its lists}, {number: its value}) of each layout, as a file states them.
 nb::list LayoutsOf(const nb::bytes& path) {
-  const std::string file = Bytes(path);
-  std::optional<Strategy> strategy;
-  {
-    const WithoutGil released;
-    strategy = Take(ReadStrategy(file));
-  }
+  const Strategy strategy = StrategyAt(path);
   nb::list layouts;
-  for (const Strategy::Stage& stage : strategy->stages()) {
+  for (const Strategy::Stage& stage : strategy.stages()) {
     const std::string prefix =
-        strategy->is_pipeline() ? std::to_string(stage.number()) + '-' : std::string();
+        strategy.is_pipeline() ? std::to_string(stage.number()) + '-' : std::string();
     for (const auto [name, layout] : stage) {
       nb::dict messages;
       messages["dev_matrix"] = std::vector<std::vector<int64_t>>{layout.device_matrix};
@@ -74,7 +64,12 @@ nb::tuple BoxOfShard(const std::vector<int64_t>& device_matrix,
 }  // namespace
 
 void AddStrategies(nb::module_& module) {
-  module.def("read_strategy", &StrategyAt, "path"_a, "words"_a);
+  module.def(
+      "read_strategy",
+      [](const nb::bytes& path, const nb::dict& words) {
+        return PartOf(ShownOf(StrategyAt(path), {}), words);
+      },
+      "path"_a, "words"_a);
   module.def("layouts_of", &LayoutsOf, "path"_a);
   module.def(
       "ranks_of_group", [](const nb::bytes& path) { return Take(ReadGroupInfo(Bytes(path))); },

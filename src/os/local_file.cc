@@ -22,6 +22,13 @@ Status NotRegular(const std::string& path, std::string_view kind) {
   return CorruptError(fmt::format("{}: expected a regular file, found {}", Escape(path), kind));
 }
 
+Status ChangedInUse(const std::string& path, std::string_view how) {
+  return ChangedError(fmt::format(
+      "{}: the file changed while it was in use: {}; start again when no program writes to the "
+      "sources",
+      Escape(path), how));
+}
+
 std::string_view KindName(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a pipe";
@@ -93,10 +100,8 @@ Status LocalFile::Reopen() const {
   const bool is_gone = opened.status().code() == StatusCode::kNotFound;
   if (!opened.ok() && !is_gone) return opened.status();
   if (is_gone || opened->identity() != identity()) {
-    return ChangedError(fmt::format(
-        "{}: the file changed while it was in use: {}; start again when no program writes to the "
-        "sources",
-        Escape(path()), is_gone ? "it is gone" : DescribeChange(identity(), opened->identity())));
+    return ChangedInUse(path(),
+                        is_gone ? "it is gone" : DescribeChange(identity(), opened->identity()));
   }
   const int now = opened->descriptor_.get();
   if (Uninterrupted([&] { return dup3(now, descriptor_.get(), O_CLOEXEC); }) >= 0) return {};
@@ -161,10 +166,7 @@ Status LocalFile::CheckUnchanged() const {
   if (fstat(descriptor_.get(), &status) != 0) return ErrnoStatus(errno, "look up", path());
   const FileIdentity now = IdentityFromStat(status);
   if (now == identity()) return {};
-  return ChangedError(
-      fmt::format("{}: the file changed while it was in use: {}; start again when no program "
-                  "writes to the sources",
-                  Escape(path()), DescribeChange(identity(), now)));
+  return ChangedInUse(path(), DescribeChange(identity(), now));
 }
 
 Status LocalFile::ExplainFault(uint64_t offset) const {

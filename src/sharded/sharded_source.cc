@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "format/dcp/dcp_container.h"
+#include "format/dcp/dcp_items.h"
 #include "format/safetensors/safetensors_container.h"
 #include "format/torch_zip/torch_zip_container.h"
 #include "src/base/status_macros.h"
